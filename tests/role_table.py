@@ -106,6 +106,9 @@ admin     DELETE /api/v1/providers/{domain}
 viewer    GET    /api/v1/pages
 viewer    GET    /api/v1/pages/{id}
 viewer    GET    /api/v1/events
+viewer    GET    /api/v1/imports
+admin     POST   /api/v1/imports/{name}
+admin     POST   /api/v1/imports/{name}/undo
 admin     POST   /api/v1/workflows
 viewer    GET    /api/v1/workflows
 viewer    GET    /api/v1/workflows/{id}
@@ -268,6 +271,15 @@ class Things:
     def a_workflows(self, _: object = None) -> str:
         return str(self._made("/workflows", self.workflow())["id"])
 
+    def a_imports(self, then: list[str]) -> str:
+        name = next(self._names)
+        if then:
+            answer = self.admin.post(
+                f"/api/v1/imports/{name}", json={"kind": "x", "jobs": [{"ref": "1", "job": EVERY}]}
+            )
+            assert answer.status_code == 200, answer.text
+        return name
+
     def a_sources(self, _: object = None) -> str:
         return self._made("/sources", self.source())["name"]
 
@@ -329,6 +341,7 @@ BODIES: dict[str, Callable[[Things], Any]] = {
     "POST /templates": Things.template,
     "PUT /templates/{name}": lambda _: {"job": EVERY},
     "POST /templates/{name}/jobs": lambda _: {"params": {}},
+    "POST /imports/{name}": lambda _: {"kind": "crontab", "dry_run": True, "jobs": [{"ref": "1", "job": EVERY}]},
     "POST /keys": lambda _: {"name": "x", "role": "viewer"},
     "POST /access/end": lambda _: {"name": "ann"},
     "POST /hooks": lambda _: HOOK,

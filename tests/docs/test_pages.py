@@ -63,6 +63,8 @@ POST   /hooks/{id}/test         hook test
 POST   /providers               provider apply
 PUT    /providers/{domain}      provider apply
 DELETE /providers/{domain}      provider delete
+POST   /imports/{name}          import crontab
+POST   /imports/{name}/undo     import crontab
 POST   /workflows               workflow apply
 PUT    /workflows/{id}          workflow apply
 DELETE /workflows/{id}          workflow delete
@@ -208,7 +210,7 @@ def test_every_command_of_the_api_has_one_at_the_terminal():
 
 
 def test_every_command_is_documented_with_its_flags_and_no_others():
-    sections = re.split(r"^## `(ostinato [\w ]+)`$", CLI_PAGE.read_text(), flags=re.M)
+    sections = re.split(r"^## `(ostinato [\w -]+)`$", CLI_PAGE.read_text(), flags=re.M)
     documented = {
         name: set(re.findall(r"`(-{1,2}[a-z-]+)", text))
         for name, text in zip(sections[1::2], sections[2::2], strict=True)

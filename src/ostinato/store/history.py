@@ -117,7 +117,7 @@ class History:
         """Apply retention to the next jobs after an id; return where to continue, None at the end."""
         with self._database.read() as tx:
             found = [_Looked.at(row, now, keep) for row in tx.rows("jobs_after", after=after, limit=jobs)]
-        self._remove_jobs(self._expire([job for job in found if job.over], now))
+        self.remove(self._expire([job for job in found if job.over], now))
         for job in self._with_many_executions(found):
             self._prune_executions(job)
         for job in self._with_old_skips(found):
@@ -128,7 +128,7 @@ class History:
         """Remove some deleted jobs without running executions, with all their rows."""
         with self._database.read() as tx:
             ids = [to_uuid(job_id) for (job_id,) in tx.rows("deleted_jobs", limit=limit)]
-        return self._remove_jobs(ids)
+        return self.remove(ids)
 
     def prune_events(self, now: datetime, keep: Keep, oldest_id: UUID) -> None:
         """Remove old events and workers; `oldest_id` is the smallest id of an event at the oldest retained instant."""
@@ -206,7 +206,8 @@ class History:
                     return [to_uuid(execution_id) for (execution_id,) in found]
         return []
 
-    def _remove_jobs(self, ids: Sequence[UUID]) -> int:
+    def remove(self, ids: Sequence[UUID]) -> int:
+        """Remove deleted jobs, of which nothing runs any more, with all their rows."""
         if not ids:
             return 0
         while True:

@@ -1,13 +1,14 @@
 """Jobs: creation, changes by rules, queries."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
 
 from ostinato.core.errors import Conflict, NotFound, StoreError, StoreUnavailable
+from ostinato.core.lifecycle import Adopted
 from ostinato.core.model import Change, Execution, Job, Json, Live, Status
 from ostinato.store import locking, rows
 from ostinato.store.adapt import to_uuid
@@ -85,6 +86,29 @@ class Jobs:
             own_lives = list(zip(copies.live_ids, copies.job_ids, strict=True))
             tx.run("insert_alike_live", own_lives, **rows.shared_by_lives(live))
 
+    def adopt(self, adopted: Sequence[Adopted], note: Callable[[Tx, Sequence[Adopted]], None]) -> list[UUID]:
+        """Save jobs of another system, with the rows that `note` writes about the new ones, in one transaction.
+
+        A job whose id is here, or whose key is held, is not saved; return for each the job that is here now.
+        """
+        for _ in range(TRIES):
+            with suppress(Duplicate):
+                return self._adopt(adopted, note)
+        raise StoreUnavailable("Other processes keep taking the keys of these jobs; try again.")
+
+    def _adopt(self, adopted: Sequence[Adopted], note: Callable[[Tx, Sequence[Adopted]], None]) -> list[UUID]:
+        changes = [each.change for each in adopted]
+        queues = {change.job.definition.queue for change in changes}
+        with self._writing(None, queues) as tx:
+            there = self._there(tx, changes)
+            ids = self._insert(tx, changes, queues, repeated=True)
+            new = [each for each, held in zip(adopted, ids, strict=True) if _is_new(each, held, there)]
+            pruned = [(each.change.job.id, json.dumps(dict(each.pruned))) for each in new if each.pruned]
+            if pruned:
+                tx.run("note_many_pruned", pruned)
+            note(tx, new)
+            return ids
+
     def change(self, job_id: UUID, rule: Rule, wants_last: bool = False, after: UUID | None = None) -> Change:
         """Lock a job, apply a rule, and save its decision. `wants_last` passes the newest failed occurrence; `after` is
         the job that it follows from now on, if the rule changes that."""
@@ -95,6 +119,16 @@ class Jobs:
             if "held_key" not in duplicate.what:
                 raise
             raise Conflict("Another job that has not ended holds this key.") from duplicate
+
+    def delete_many(self, ids: Sequence[UUID], rule: Callable[[Job, Sequence[Live]], Change]) -> list[UUID]:
+        """Delete jobs by a rule, in one transaction; return those of which nothing runs any more."""
+        with self._database.write() as tx:
+            jobs = locking.locked_jobs(tx, self._definitions, ids)
+            lives = locking.lives_of(tx, list(jobs))
+            changes = [rule(job, lives[job_id]) for job_id, job in jobs.items() if job.facts.deleted_at is None]
+            locking.save(tx, changes)
+            self._writers.write(tx, changes)
+        return [each.job.id for each in changes if len(each.drop) == len(lives[each.job.id])]
 
     def delete(self, job_id: UUID, rule: Rule, *, declined_by: str | None) -> str | None:
         """Delete a job by a rule. With `declined_by`, the key of a declared job is noted as declined, and returned."""
@@ -214,6 +248,13 @@ class Jobs:
             row = tx.row("job_by_held_key", app=app, key=key)
         return None if row is None else to_uuid(row[0])
 
+    def held(self, places: Collection[Place]) -> dict[Place, UUID]:
+        """Return the jobs that hold these keys now."""
+        if not places:
+            return {}
+        with self._database.read() as tx:
+            return {(app, key): to_uuid(job_id) for app, key, job_id in tx.rows("holders", sorted(places))}
+
     def declared(self, app: str) -> dict[str, UUID]:
         """Return the jobs declared by an app, by key; of several the newest."""
         with self._database.read() as tx:
@@ -236,6 +277,10 @@ class Jobs:
         jobs = locking.with_definitions(tx, self._definitions, dict(map(rows.facts_of, tx.rows("facts", ids=ids))))
         lives = locking.lives_of(tx, ids, "live_of")
         return {job_id: JobRow(jobs[job_id], tuple(lives[job_id])) for job_id in ids if job_id in jobs}
+
+
+def _is_new(adopted: Adopted, held: UUID, there: frozenset[UUID]) -> bool:
+    return held == adopted.change.job.id and held not in there
 
 
 def _note_restart(tx: Tx, change: Change) -> None:

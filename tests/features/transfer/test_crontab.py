@@ -8,7 +8,8 @@ from hypothesis import strategies as some
 
 from ostinato.core.duration import DAY, HOUR, MINUTE, WEEK
 from ostinato.core.schedule import Cron, Every, preview
-from ostinato.features.transfer.crontab import CronPlan, Difference, differences, plain_period, plan, read_crontab
+from ostinato.features.transfer.rules.crontab import CronPlan, plain_period, plan, read_crontab
+from ostinato.features.transfer.rules.found import Difference, compared
 
 NOW = datetime(2026, 11, 16, 17, 10, 30, tzinfo=UTC)
 
@@ -185,13 +186,13 @@ def test_a_plan_is_due_when_the_expression_was(expression, timezone, now, later)
 def test_differences_are_found_one_by_one():
     daily = Cron("0 0 * * *")
     right = preview(daily, NOW, NOW, 10)
-    assert differences(daily, right, NOW) == []
+    assert compared(right, right, NOW) == []
     wrong = [*right[:9], right[9] + HOUR]
-    assert differences(daily, wrong, NOW) == [Difference(right[9], right[9] + HOUR)]
-    assert differences(daily, [], NOW) == [Difference(at, None) for at in right]
+    assert compared(right, wrong, NOW) == [Difference(right[9], right[9] + HOUR)]
+    assert compared(right, [], NOW) == [Difference(at, None) for at in right]
 
 
 def test_what_came_due_while_asking_is_no_difference():
     minutely = Cron("* * * * *")
-    asked = preview(minutely, NOW, NOW, 10)
-    assert differences(minutely, asked, asked[0] + timedelta(seconds=1)) == []
+    asked, later = preview(minutely, NOW, NOW, 10), NOW + timedelta(seconds=95)
+    assert compared(preview(minutely, later, later, 10), asked, later) == []

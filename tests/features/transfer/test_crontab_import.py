@@ -37,7 +37,7 @@ def imported(at, file, *flags):
 
 
 def jobs_of(at, answer):
-    return [the_json(at("job", "show", line["job"], "--json")) for line in answer["lines"]]
+    return [the_json(at("job", "show", line["job"], "--json")) for line in answer["jobs"]]
 
 
 def test_plain_periods_become_intervals_and_midnight_stays_midnight(at, crontab):
@@ -93,8 +93,8 @@ def test_everything_is_shown_and_nothing_written_without_yes(at, crontab):
     assert answer.err == "Nothing was written. Use --yes to write it.\n"
     shown = json.loads(at("import", "crontab", crontab, "--json").out)
     assert shown["import"] is None
-    assert {line["job"] for line in shown["lines"]} == {None}
-    assert len(shown["lines"][0]["next"]) == 3
+    assert {line["job"] for line in shown["jobs"]} == {None}
+    assert len(shown["jobs"][0]["next"]) == len(shown["jobs"][0]["next_there"]) == 10
 
 
 def test_whoever_sits_at_the_terminal_is_asked(at, crontab, monkeypatch):
@@ -112,34 +112,34 @@ def test_whoever_sits_at_the_terminal_is_asked(at, crontab, monkeypatch):
 
 def test_a_second_import_makes_nothing_again(at, crontab):
     first, second = imported(at, crontab), imported(at, crontab)
-    assert [line["job"] for line in first["lines"]] == [line["job"] for line in second["lines"]]
-    assert [line["made"] for line in second["lines"]] == [False] * 6
+    assert [line["job"] for line in first["jobs"]] == [line["job"] for line in second["jobs"]]
+    assert [line["made"] for line in second["jobs"]] == [False] * 6
     assert "there is nothing to do" in at("import", "crontab", crontab, "--yes").out
 
 
 def test_a_line_that_stands_twice_is_two_jobs(at, tmp_path):
     file = tmp_path / "twice"
     file.write_text(f"0 0 * * * same-{tmp_path.name}-{uuid4()}\n" * 2)
-    one, other = imported(at, str(file))["lines"]
+    one, other = imported(at, str(file))["jobs"]
     assert one["job"] != other["job"]
 
 
 def test_verify_compares_ten_times_before_and_after(at, crontab):
     answer = imported(at, crontab, "--verify")
-    assert [line["differences"] for line in answer["lines"]] == [[]] * 6
+    assert [line["differences"] for line in answer["jobs"]] == [[]] * 6
     said = at("import", "crontab", crontab, "--verify")
-    assert (said.code, "The next ten times of each line are the same" in said.out) == (0, True)
+    assert (said.code, "The next 10 times of each job are the same" in said.out) == (0, True)
 
 
 def test_verify_finds_a_job_that_somebody_moved(at, crontab):
     answer = imported(at, crontab)
-    moved = answer["lines"][1]["job"]
+    moved = answer["jobs"][1]["job"]
     assert at("job", "edit", moved, "--every", "7h").code == 0
     said = at("import", "crontab", crontab, "--verify", "--json")
     assert said.code == 1
-    lines = json.loads(said.out)["lines"]
+    lines = json.loads(said.out)["jobs"]
     assert [bool(line["differences"]) for line in lines] == [False, True, False, False, False, False]
-    assert "it was due" in at("import", "crontab", crontab, "--verify").out
+    assert "of its next 10 times differ" in at("import", "crontab", crontab, "--verify").out
 
 
 def test_undo_takes_an_import_back_and_no_other(at, crontab, tmp_path):
@@ -151,10 +151,10 @@ def test_undo_takes_an_import_back_and_no_other(at, crontab, tmp_path):
     assert (refused.code, "6 jobs of" in refused.err) == (2, True)
     undone = the_json(at("import", "crontab", "--undo", crontab, "--yes", "--json"))
     assert undone["import"] == answer["import"]
-    assert sorted(undone["deleted"]) == sorted(line["job"] for line in answer["lines"])
-    for line in answer["lines"]:
+    assert sorted(undone["deleted"]) == sorted(line["job"] for line in answer["jobs"])
+    for line in answer["jobs"]:
         assert at("job", "show", line["job"]).code == 3
-    assert at("job", "show", kept["lines"][0]["job"]).code == 0
+    assert at("job", "show", kept["jobs"][0]["job"]).code == 0
     assert at("import", "crontab", "--undo", crontab, "--yes").code == 3, "nothing of it is left"
     again = at("import", "crontab", "--undo", kept["import"], "--yes")
     assert (again.code, "1 jobs of" in again.out) == (0, True)
@@ -180,10 +180,10 @@ def test_a_line_that_the_api_refuses_does_not_keep_the_others_from_it(at, tmp_pa
     file.write_text(f"@daily echo {'x' * 300_000}\n@daily short-{uuid4()}\n")
     answer = at("import", "crontab", str(file), "--yes", "--json")
     assert answer.code == 1
-    long, short = json.loads(answer.out)["lines"]
+    long, short = json.loads(answer.out)["jobs"]
     assert (long["job"], long["made"], "bytes of JSON" in long["refused"]) == (None, False, True)
     assert short["made"]
-    assert "Line 1 is refused: args is" in at("import", "crontab", str(file), "--yes").err
+    assert "Line 1 is refused: args is" in at("import", "crontab", str(file), "--yes").out
 
 
 def test_a_machine_in_another_zone_is_told(at, crontab, monkeypatch):
@@ -201,7 +201,7 @@ def test_a_machine_in_another_zone_is_told(at, crontab, monkeypatch):
 def test_standard_input_and_system_crontabs(at, monkeypatch):
     text = f"17 * * * * root run-{uuid4()}\n"
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
-    (line,) = imported(at, "-", "--system")["lines"]
+    (line,) = imported(at, "-", "--system")["jobs"]
     job = the_json(at("job", "show", line["job"], "--json"))
     assert job["metadata"]["crontab"]["user"] == "root"
     assert job["args"]["script"].startswith("run-")
@@ -288,5 +288,5 @@ def test_where_commands_are_off_every_line_is_refused_and_it_is_told_before(at, 
     monkeypatch.setenv("OSTINATO_ALLOW_COMMANDS", "off")
     assert "OSTINATO_ALLOW_COMMANDS=on" in at("import", "crontab", crontab).out
     answer = at("import", "crontab", crontab, "--yes", "--json")
-    lines = json.loads(answer.out)["lines"]
+    lines = json.loads(answer.out)["jobs"]
     assert all("OSTINATO_ALLOW_COMMANDS" in line["refused"] for line in lines)

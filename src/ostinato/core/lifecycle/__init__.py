@@ -24,6 +24,7 @@ off a backlog, the next time is named by the settle (`course.go_on`).
 that is still in progress comes to.
 """
 
+from ostinato.core.lifecycle.adopting import Adopted, FormerState, PastRun, adopt
 from ostinato.core.lifecycle.commands import (
     cancel,
     cancel_execution,
@@ -44,7 +45,11 @@ from ostinato.core.lifecycle.status import ALLOWED, allowed, next_run_at, status
 
 __all__ = [
     "ALLOWED",
+    "Adopted",
     "Dealt",
+    "FormerState",
+    "PastRun",
+    "adopt",
     "allowed",
     "backoff_of",
     "cancel",

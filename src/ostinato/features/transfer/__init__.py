@@ -1,4 +1,4 @@
-"""Jobs out and in: export and import as lines of JSON, import of a crontab, conversion of cron schedules."""
+"""Jobs out and in: export and import as lines of JSON, imports from other systems, conversion of cron schedules."""
 
 from typing import Final
 
@@ -6,5 +6,7 @@ from ostinato.feature import Feature
 
 FEATURE: Final = Feature(
     package=__name__,
-    commands={"import": "Import: jobs (from `export`), crontab."},
+    uses=("sources",),
+    tables=("imports", "imported"),
+    commands={"import": "Import: jobs (from `export`), crontab, and other systems."},
 )

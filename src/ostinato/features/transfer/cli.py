@@ -1,5 +1,6 @@
 """`ostinato export` and `ostinato import`: jobs as lines of JSON, each a body that creates the job again."""
 
+import inspect
 import json
 import os
 import sys
@@ -21,6 +22,12 @@ from ostinato.shapes.documents import read_json
 PAUSED: Final = "is_paused"
 GOING_ON: Final = ("pending", "scheduled", "queued", "running", "paused")
 STDIO: Final = "-"
+KINDS: Final = {
+    "hermes": "Import the sources of Hermes: definitions (YAML, or rows) and the table retries.",
+    "pipelit": "Import the scheduled jobs of Pipelit.",
+    "interval": "Import the jobs of the interval scheduler: the tables jobs and job_executions.",
+    "chronos": "Import the jobs of CHRONOS: lines of mongoexport.",
+}
 
 
 class OrJobs(TyperGroup):
@@ -164,6 +171,19 @@ def _summary(counts: dict[str, int]) -> Sentences:
     return Sentences([f"Jobs: {', '.join(words) or 'none'}."])
 
 
+SourceArgument = Annotated[
+    str | None, typer.Argument(metavar="[SOURCE]", help="What to read. With --undo: an import, or its source.")
+]
+MapOption = Annotated[list[str], typer.Option("--map", metavar="OLD=NEW", help="Another name for a task; repeatable.")]
+PausedOption = Annotated[bool, typer.Option("--paused", help="All jobs arrive paused.")]
+AcceptOption = Annotated[
+    bool, typer.Option("--accept-changes", help="Jobs whose meaning changes arrive running, not paused.")
+]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Write without asking.")]
+VerifyOption = Annotated[bool, typer.Option("--verify", help="Compare the next ten due times before and after.")]
+UndoOption = Annotated[bool, typer.Option("--undo", help="Delete the jobs of the newest import.")]
+
+
 @incoming.command("crontab")
 @verb
 def import_crontab(
@@ -183,33 +203,83 @@ def import_crontab(
     ] = False,
     task: Annotated[str, typer.Option("--task", metavar="TASK", help="The task that runs each line.")] = "command",
     queue: Annotated[str | None, typer.Option("--queue", metavar="QUEUE", help="The queue of the jobs.")] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Write without asking.")] = False,
-    verify: Annotated[bool, typer.Option("--verify", help="Compare the next ten due times before and after.")] = False,
-    undo: Annotated[bool, typer.Option("--undo", help="Delete the jobs of the newest import.")] = False,
+    paused: PausedOption = False,
+    accept_changes: AcceptOption = False,
+    yes: YesOption = False,
+    verify: VerifyOption = False,
+    undo: UndoOption = False,
 ) -> None:
     """Create a job from each line of a crontab. Plain periods become intervals with the same due times."""
-    from ostinato.config import Settings
-    from ostinato.core.zones import zone
-    from ostinato.features.transfer import crontab_import
+    from ostinato.features.transfer import importing, readers
 
     if undo:
-        crontab_import.undo(api, file, yes)
+        importing.undo(api, "crontab", file, yes)
         return
     if file is None:
         raise Invalid("Give a crontab: a file, or - for standard input (crontab -l | ostinato import crontab -).")
-    zone_name = zone(timezone or Settings.load().timezone).key
-    wish = crontab_import.Wish(
-        file,
-        task,
-        queue,
-        zone_name,
-        timezone is not None,
-        system=system,
-        keep_cron=keep_cron,
-        yes=yes,
-        verify=verify,
+    name = importing.import_name("crontab", api.now())
+    lines = readers.Lines(file, name, task, queue, timezone, system=system, keep_cron=keep_cron)
+    wish = importing.Wish(
+        kind="crontab", source=file, name=name, yes=yes, verify=verify, paused=paused, accept_changes=accept_changes
     )
-    crontab_import.import_crontab(api, wish)
+    importing.bring(api, readers.crontab(api, lines), wish)
+
+
+def _kind(name: str, help: str) -> None:
+    """Add the command of a kind; all kinds have the same flags."""
+
+    def bring(
+        api: ApiCalls,
+        source: SourceArgument = None,
+        map: MapOption = [],  # noqa: B006
+        timezone: Annotated[
+            str | None, typer.Option("--timezone", metavar="ZONE", help="The zone of schedules that name none.")
+        ] = None,
+        definitions: Annotated[
+            str | None, typer.Option("--definitions", metavar="DIR|FILE", help="YAML files with the definitions.")
+        ] = None,
+        queue: Annotated[str | None, typer.Option("--queue", metavar="QUEUE", help="The queue of the jobs.")] = None,
+        history: Annotated[bool, typer.Option("--history", help="Also bring past runs.")] = False,
+        paused: PausedOption = False,
+        accept_changes: AcceptOption = False,
+        yes: YesOption = False,
+        verify: VerifyOption = False,
+        undo: UndoOption = False,
+    ) -> None:
+        from ostinato.features.transfer import importing, readers
+
+        if undo:
+            importing.undo(api, name, source, yes)
+            return
+        if source is None:
+            raise Invalid(f"Give what to read: ostinato import {name} {readers.KINDS[name].example}")
+        asked = readers.Asked(source, timezone, definitions, history, api.now())
+        wish = importing.Wish(
+            kind=name, source=source, name=importing.import_name(name, api.now()), yes=yes, verify=verify,
+            history=history, paused=paused, accept_changes=accept_changes, names=_names(map), queue=queue,
+        )  # fmt: skip
+        importing.bring(api, readers.KINDS[name].read(asked), wish)
+
+    if name != "hermes":  # others have their definitions in SOURCE
+        known = inspect.signature(bring, eval_str=True)
+        fewer = [each for each in known.parameters.values() if each.name != "definitions"]
+        bring.__signature__ = known.replace(parameters=fewer)  # type: ignore[attr-defined]
+    bring.__name__, bring.__doc__ = f"import_{name.replace('-', '_')}", help
+    incoming.command(name)(verb(bring))
+
+
+def _names(pairs: list[str]) -> dict[str, str]:
+    names = {}
+    for pair in pairs:
+        old, separator, new = pair.partition("=")
+        if not (old and separator and new):
+            raise Invalid(f"--map is written OLD=NEW, not {pair[:60]!r}.")
+        names[old] = new
+    return names
+
+
+for _name, _help in KINDS.items():
+    _kind(_name, _help)
 
 
 @verb

@@ -3,17 +3,20 @@
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import typer
 
 from ostinato.cli.codes import FOUND_SOMETHING
 from ostinato.cli.output import Answer, Column, Listing, Sentences, Several, Shown, note, print_json, show
+from ostinato.cli.times import absolute
 from ostinato.cli.verbs import ApiCalls
+from ostinato.core.describe import describe
 from ostinato.core.errors import Invalid
 from ostinato.core.schedule import Cron, Every, to_json
-from ostinato.features.transfer.crontab import VERIFIED, CronPlan
-from ostinato.features.transfer.planning import Compared, compare, comparison, planned, schedule_words, shown_times
+from ostinato.features.transfer.rules.crontab import CronPlan, plan
+from ostinato.features.transfer.rules.found import TIMES, Difference, by, compared
 
 BEFORE: Final = "converted_from"  # in the metadata of a job: its schedule before the conversion
 GOING_ON: Final = ["pending", "scheduled", "queued", "running", "paused"]
@@ -27,7 +30,7 @@ class Conversion:
     before: Cron
     plan: CronPlan
     done: bool = False
-    compared: Compared | None = None
+    compared: Sequence[Difference] | None = None
 
     @property
     def changes(self) -> bool:
@@ -44,7 +47,7 @@ def convert(api: ApiCalls, jobs: Sequence[str], *, yes: bool, verify: bool) -> N
     if verify:
         found = [replace(each, compared=_compared(api, each)) for each in found]
     _report(api, found)
-    if any(each.compared is not None and each.compared.differences for each in found):
+    if any(each.compared for each in found):
         raise typer.Exit(FOUND_SOMETHING)
 
 
@@ -65,7 +68,7 @@ def _chosen(api: ApiCalls, jobs: Sequence[str]) -> Iterator[Any]:
 
 def _conversion(api: ApiCalls, job: Answer) -> Conversion:
     before = Cron(job["schedule"]["cron"], job["schedule"]["timezone"])
-    return Conversion(job, before, planned(before, api.now(), keep_cron=False))
+    return Conversion(job, before, plan(before, api.now()))
 
 
 def _wanted(api: ApiCalls, yes: bool, count: int) -> bool:
@@ -106,10 +109,15 @@ def _given_back(api: ApiCalls, job: Answer) -> Any:
     return api.ask("PATCH", api.job(job["id"]), body=body, headers={"If-Match": f'"{job["version"]}"'})
 
 
-def _compared(api: ApiCalls, each: Conversion) -> Compared:
+def _compared(api: ApiCalls, each: Conversion) -> list[Difference]:
+    """Compare the next due times of a job with those of its cron expression."""
     if each.done and not each.job["is_paused"]:  # a paused job has no due times
-        return compare(api, each.job["id"], each.before)
-    return comparison(each.before, each.plan.times(api.now(), VERIFIED), api.now())
+        answer = api.get(api.job(each.job["id"], "next"), n=TIMES)
+        times = [datetime.fromisoformat(at) for at in answer["times"]]
+    else:
+        times = each.plan.times(api.now(), TIMES)
+    since = api.now()
+    return compared(by(each.before)(since, TIMES), times, since)
 
 
 # -- output
@@ -121,8 +129,10 @@ def _preview(api: ApiCalls, found: Sequence[Conversion]) -> Shown:
         {
             "job": each.job["key"] or each.job["id"],
             "expression": each.before.expression,
-            "becomes": schedule_words(each.plan) if each.changes else f"stays ({each.plan.why or 'no plain period'})",
-            "next": shown_times(each.plan.times(now, 3), now),
+            "becomes": describe(each.plan.schedule, each.plan.start_at)
+            if each.changes
+            else f"stays ({each.plan.why or 'no plain period'})",
+            "next": "; ".join(absolute(at, now) for at in each.plan.times(now, 3)),
         }
         for each in found
     ]
@@ -140,11 +150,11 @@ def _report(api: ApiCalls, found: Sequence[Conversion]) -> None:
         print_json([_as_json(each) for each in found])
         return
     parts: list[Shown] = [
-        Sentences([f"{each.job['id']}: {sentence}." for sentence in each.compared.sentences()])
+        Sentences([f"{each.job['id']}: {_sentence(one)}." for one in each.compared])
         for each in found
         if each.compared is not None
     ]
-    if found and all(each.compared is not None and not each.compared.differences for each in found):
+    if found and all(each.compared == [] for each in found):
         parts.append(Sentences(["The next ten times of each job are the same before and after."]))
     if done := sum(each.done for each in found):
         parts.append(Sentences([f"{done} jobs were converted. To undo it: ostinato job convert --undo"]))
@@ -159,5 +169,21 @@ def _as_json(each: Conversion) -> dict[str, Any]:
         "start_at": None if each.plan.start_at is None else each.plan.start_at.isoformat(),
         "why": each.plan.why,
         "converted": each.done,
-        "differences": None if each.compared is None else each.compared.as_json(),
+        "differences": None if each.compared is None else [_difference(one) for one in each.compared],
     }
+
+
+def _sentence(one: Difference) -> str:
+    return f"it was due {_at(one.before)}, and is now {_at(one.after)}"
+
+
+def _difference(one: Difference) -> dict[str, str | None]:
+    return {"before": _iso(one.before), "after": _iso(one.after)}
+
+
+def _at(instant: datetime | None) -> str:
+    return "never" if instant is None else f"{instant.astimezone():%Y-%m-%d %H:%M:%S %Z}"
+
+
+def _iso(instant: datetime | None) -> str | None:
+    return None if instant is None else instant.astimezone(UTC).isoformat().replace("+00:00", "Z")

@@ -175,6 +175,11 @@ SELECT pruned FROM {jobs} WHERE id = :id {for_update}
 -- Note what retention removed, so that counters can still be checked against history.
 UPDATE {jobs} SET pruned = :pruned WHERE id = :id
 
+-- name: note_many_pruned
+-- The same for many new jobs, whose former runs were counted elsewhere.
+UPDATE {jobs} AS j SET pruned = u.pruned
+FROM {rows: id uuid, pruned json} WHERE {found_by: j.id u.id}
+
 -- name: note_restart
 -- Note the counters of a job at its restart: they go on, and some count from there.
 UPDATE {jobs} SET restarted = :counted WHERE id = :id

@@ -1,4 +1,4 @@
-"""Crontabs: their entries, and the schedules among these that are plain periods.
+"""Crontabs: their entries, the schedules among these that are plain periods, and the jobs that they become.
 
 A line is read as Debian's cron and cronie read it: comments, `NAME = value`, five fields or an alias, the user in a
 system crontab, then the command, in which the first `%` begins the standard input. `CRON_TZ` sets the zone of the
@@ -11,20 +11,23 @@ a cron expression.
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
-from itertools import pairwise, zip_longest
-from typing import Final
+from itertools import pairwise
+from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from ostinato.core import cron
 from ostinato.core.duration import DAY, MINUTE, WEEK, format_duration
 from ostinato.core.errors import Invalid, InvalidSchedule
-from ostinato.core.schedule import Cron, Every, Schedule, preview
+from ostinato.core.schedule import Cron, Every, Schedule, preview, to_json
 from ostinato.core.zones import CALM, offset_at, zone
+from ostinato.features.transfer.rules.found import Found, Reading, Refused, by
 
-VERIFIED: Final = 10  # due times that are compared
+TAG: Final = "crontab"
+COMMAND: Final = "command"  # the built-in task; other tasks get the line as their argument `command`
+NAME: Final = 60  # characters of the command that become the job's name
 AHEAD: Final = 5 * 366 * DAY  # as far as zone data is reliable
 
 # A leap year and another: they show every rule about days.
@@ -227,23 +230,65 @@ def _clock_changes(tz: ZoneInfo, now: datetime) -> Iterator[timedelta]:
     return (later - earlier for earlier, later in pairwise(offsets) if later != earlier)
 
 
-# -- verification
+# -- jobs
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
-    """A due time that is not the same before and after; None where there is none."""
+class CrontabWish:
+    """The options of an import of a crontab; `name` is the import."""
 
-    before: datetime | None
-    after: datetime | None
+    file: str
+    name: str
+    task: str = COMMAND
+    queue: str | None = None
+    keep_cron: bool = False
 
 
-def differences(before: Cron, after: Sequence[datetime], since: datetime) -> list[Difference]:
-    """Compare the next due times of an expression with those of the schedule that replaced it.
+def jobs_of(crontab: Crontab, wish: CrontabWish, now: datetime) -> Reading:
+    """Return the lines as jobs."""
+    refused = [Refused(f"Line {each.line}", each.text, each.why) for each in crontab.unread]
+    return Reading([*_found(crontab, wish, now)], refused, crontab.notes)
 
-    `since` is an instant after `after` was computed: a due time that passed in between is no difference.
-    """
-    found = [at for at in after[:VERIFIED] if at > since]
-    wanted = preview(before, since, since, VERIFIED - (len(after[:VERIFIED]) - len(found)))
-    pairs = zip_longest(wanted, found)
-    return [Difference(expected, there) for expected, there in pairs if expected != there]
+
+def _found(crontab: Crontab, wish: CrontabWish, now: datetime) -> Iterator[Found]:
+    """Yield the jobs; two equal lines get two keys, and so two jobs."""
+    seen: dict[str, int] = {}
+    for entry in crontab.entries:
+        seen[entry.fingerprint] = count = seen.get(entry.fingerprint, 0) + 1
+        key = f"{TAG}-{entry.fingerprint}" + (f"-{count}" if count > 1 else "")
+        made = CronPlan(entry.cron) if wish.keep_cron else plan(entry.cron, now)
+        yield Found(
+            ref=f"Line {entry.line}", title=entry.command, schedule=entry.expression,
+            job=_body(entry, key, made, wish), times=by(entry.cron),
+            notes=(f"it stays cron: {made.why}.",) if made.why else (),
+        )  # fmt: skip
+
+
+def _body(entry: Entry, key: str, made: CronPlan, wish: CrontabWish) -> dict[str, Any]:
+    """Return the body of the job. It has no retries: cron has none, and a command may not be safe to repeat."""
+    origin = {"import": wish.name, "file": wish.file, "line": entry.line, "expression": entry.expression,
+              "timezone": entry.timezone, "user": entry.user}  # fmt: skip
+    body: dict[str, Any] = {
+        "task": wish.task,
+        "args": _args(entry, wish.task),
+        "schedule": to_json(made.schedule),
+        "key": key,
+        "name": entry.command[:NAME],
+        "tags": [TAG, wish.name],
+        "metadata": {TAG: {word: value for word, value in origin.items() if value is not None}},
+        "max_retries": 0,
+    }
+    if made.start_at is not None:
+        body["start_at"] = made.start_at.isoformat()
+    return body if wish.queue is None else {**body, "queue": wish.queue}
+
+
+def _args(entry: Entry, task: str) -> dict[str, Any]:
+    """Return the args of the task: a line for the shell, its input, and its variables."""
+    line = "script" if task == COMMAND else "command"
+    args: dict[str, Any] = {line: entry.command, "shell": True}
+    if entry.stdin is not None:
+        args["stdin"] = entry.stdin
+    if entry.environment:
+        args["env"] = dict(entry.environment)
+    return args

@@ -1,0 +1,210 @@
+"""Readers of other systems: they open files and tables, and rules make jobs of what is in them."""
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+from ostinato.cli.client import path
+from ostinato.cli.documents import files_in
+from ostinato.cli.verbs import ApiCalls
+from ostinato.config import Settings
+from ostinato.core.errors import Invalid, NotFound
+from ostinato.core.outcome import OutcomeKind
+from ostinato.core.zones import zone
+from ostinato.features.transfer import tables
+from ostinato.features.transfer.rules import chronos as chronos_rules
+from ostinato.features.transfer.rules import crontab as crontab_rules
+from ostinato.features.transfer.rules import seeds
+from ostinato.features.transfer.rules.found import Reading, each, instant, text
+from ostinato.shapes.documents import listed, read_file
+
+LARGEST: Final = 1024 * 1024  # bytes of a crontab
+LARGEST_EXPORT: Final = 512 * LARGEST  # bytes of an export of documents
+STDIN: Final = "-"
+SHELL_TOO: Final = "Lines of a crontab are scripts: OSTINATO_ALLOW_SHELL=on is required too."
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a reader is asked for."""
+
+    source: str
+    timezone: str | None
+    definitions: str | None
+    history: bool
+    now: datetime
+
+    @property
+    def zone(self) -> str:
+        """The zone of schedules that name none."""
+        return zone(self.timezone or Settings.load().timezone).key
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of system: an example of its source, and its reader."""
+
+    example: str
+    read: Callable[[Asked], Reading]
+
+
+# -- the systems of the seeds
+
+
+def _interval(asked: Asked) -> Reading:
+    with tables.opened(asked.source) as there:
+        rows = there.rows("SELECT * FROM jobs")
+        counted, executions, notes = _executions_of(there, asked.history)
+    reading = each(rows, lambda row: seeds.interval_job(row, *_past(row, counted, executions), asked.zone), "id")
+    return replace(reading, notes=notes)
+
+
+def _past(
+    row: tables.Row, counted: Mapping[str, Mapping[OutcomeKind, int]], executions: Mapping[str, Sequence[tables.Row]]
+) -> tuple[Mapping[OutcomeKind, int], Sequence[tables.Row]]:
+    job_id = text(row["id"])
+    return counted.get(job_id, {}), executions.get(job_id, ())
+
+
+def _executions_of(
+    there: tables.Tables, history: bool
+) -> tuple[dict[str, dict[OutcomeKind, int]], Mapping[str, Sequence[tables.Row]], list[str]]:
+    """Return counts and rows of `job_executions` by job. What runs there is no history yet."""
+    if not there.has("job_executions"):
+        return {}, {}, ["There is no table job_executions: the jobs come without counters."]
+    counted: dict[str, dict[OutcomeKind, int]] = {}
+    running = 0
+    for row in there.rows("SELECT job_id, status, count(*) AS runs FROM job_executions GROUP BY job_id, status"):
+        kind = seeds.OUTCOMES.get(row["status"])
+        if kind is None:
+            running += row["runs"]
+        else:
+            counted.setdefault(text(row["job_id"]), {})[kind] = row["runs"]
+    notes = [f"{running} executions were running there: they are left out."] if running else []
+    rows = there.rows("SELECT * FROM job_executions") if history else []
+    return counted, seeds.by_job(rows), notes
+
+
+def _pipelit(asked: Asked) -> Reading:
+    with tables.opened(asked.source) as there:
+        rows = there.rows("SELECT * FROM scheduled_jobs")
+    workflows = sorted({text(row.get("workflow_id")) for row in rows})
+    notes = [f"Workflows are not converted: create {', '.join(workflows[:10])} here before the jobs run."]
+    return replace(each(rows, seeds.pipelit_job, "id"), notes=notes if workflows else [])
+
+
+def _hermes(asked: Asked) -> Reading:
+    """Read definitions from files, or from the table `sources`; retry state and data from the tables."""
+    if not tables.is_database(asked.source):
+        return _hermes_sources(_definitions(asked.source), {}, {}, asked)
+    with tables.opened(asked.source) as there:
+        written = [] if asked.definitions is None else _definitions(asked.definitions)
+        if asked.definitions is None:
+            written = [seeds.hermes_definition(row) for row in there.rows("SELECT * FROM sources")]
+        retries = (
+            {row["source_name"]: row for row in there.rows("SELECT * FROM retries")} if there.has("retries") else {}
+        )
+        newest = {text(each_.get("name")): _newest(there, each_) for each_ in written}
+    return _hermes_sources(written, retries, newest, asked)
+
+
+def _hermes_sources(
+    written: Sequence[tables.Row],
+    retries: Mapping[str, tables.Row],
+    newest: Mapping[str, datetime | None],
+    asked: Asked,
+) -> Reading:
+    def read(row: tables.Row) -> Any:
+        name = text(row.get("name"))
+        return seeds.hermes_source(row, retries.get(name), newest.get(name), asked.now, asked.zone)
+
+    return each(written, read, "name")
+
+
+def _definitions(place: str) -> list[tables.Row]:
+    found = [
+        row for file in files_in([Path(place)]) for document in read_file(file) for row in listed(document, "sources")
+    ]
+    if not found:
+        raise Invalid(f"{place} contains no source.")
+    return found
+
+
+def _newest(there: tables.Tables, definition: tables.Row) -> datetime | None:
+    """Return when the newest row of a source was stored, as Hermes asks for it; None without its table."""
+    table = definition.get("table")
+    if not isinstance(table, str) or not there.has(table):
+        return None
+    quoted = text(definition.get("name")).replace("'", "''")
+    found = there.rows(f"SELECT max(created_at) AS newest FROM {tables.name(table)} WHERE source_name = '{quoted}'")
+    return instant(found[0]["newest"])
+
+
+def _chronos(asked: Asked) -> Reading:
+    documents = list(chronos_rules.documents(_text(asked.source, LARGEST_EXPORT, "an export of mongoexport")))
+    warning = [f"{name} of CHRONOS is {ours} here." for name, ours in chronos_rules.SETTINGS.items()]
+    return replace(each(documents, chronos_rules.chronos_job, "jobId"), notes=warning if documents else [])
+
+
+KINDS: Final[Mapping[str, Kind]] = {
+    "hermes": Kind("postgresql://HOST/hermes --definitions sources/", _hermes),
+    "pipelit": Kind("sqlite:///pipelit.db", _pipelit),
+    "interval": Kind("postgresql://HOST/crawler --history", _interval),
+    "chronos": Kind("jobs.jsonl", _chronos),
+}
+
+
+# -- crontabs
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """The options of a crontab."""
+
+    file: str
+    name: str  # of the import
+    task: str
+    queue: str | None
+    timezone: str | None
+    system: bool
+    keep_cron: bool
+
+
+def crontab(api: ApiCalls, asked: Lines) -> Reading:
+    """Read a crontab; warn if the zone of this machine differs, because cron uses the zone of its machine."""
+    now, zone_name = api.now(), zone(asked.timezone or Settings.load().timezone).key
+    read = crontab_rules.read_crontab(_text(asked.file, LARGEST, "a crontab"), zone_name, system=asked.system)
+    wish = crontab_rules.CrontabWish(asked.file, asked.name, asked.task, asked.queue, asked.keep_cron)
+    found, notes = crontab_rules.jobs_of(read, wish, now), list(read.notes)
+    here, there = now.astimezone(), now.astimezone(zone(zone_name))
+    if asked.timezone is None and here.utcoffset() != there.utcoffset():
+        notes.insert(
+            0,
+            f"This machine is in {here:%Z (UTC%z)}; lines above CRON_TZ are read in {zone_name}: see --timezone.",
+        )
+    if asked.task == crontab_rules.COMMAND and (why := api.get(path("tasks", asked.task))["reason"]) is not None:
+        notes.append(f"{why} {SHELL_TOO}")
+    return replace(found, notes=notes)
+
+
+def _text(file: str, largest: int, what: str) -> str:
+    try:
+        content = sys.stdin.buffer.read(largest + 1) if file == STDIN else _start_of(Path(file), largest)
+    except FileNotFoundError:
+        raise NotFound(f"There is no file {file}.") from None
+    except OSError as error:
+        raise Invalid(f"{file} cannot be read: {error.strerror}.") from None
+    if len(content) > largest:
+        raise Invalid(f"{file} is larger than {largest:,} bytes: that is not {what}.")
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        raise Invalid(f"{file} is not text in UTF-8.") from None
+
+
+def _start_of(file: Path, largest: int) -> bytes:
+    with file.open("rb") as opened:
+        return opened.read(largest + 1)

@@ -1,0 +1,92 @@
+"""Imports as rows: the record of each, and the jobs that came with it."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+from ostinato.core.ids import uuid_of
+from ostinato.core.lifecycle import Adopted
+from ostinato.core.model import Json
+from ostinato.store import rows
+from ostinato.store.adapt import to_uuid
+from ostinato.store.database import Tx
+from ostinato.store.store import Store
+
+FIRST: Final = uuid_of(0)
+LISTED: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class ImportRow:
+    """The record of an import; `queues` is a JSON list."""
+
+    name: str
+    kind: str
+    source: str
+    jobs: int
+    queues: Json
+    at: datetime
+    by: str
+    undone_at: datetime | None
+
+
+IMPORT: Final = rows.Shape(ImportRow)
+
+
+class Imports:
+    """Tables of imports."""
+
+    def __init__(self, store: Store) -> None:
+        self._database, self._store = store.database, store
+
+    def save(self, record: ImportRow, adopted: Sequence[Adopted], refs: Mapping[UUID, str]) -> list[UUID]:
+        """Save jobs with the record of their import; return for each the job that is here now."""
+        queues = sorted({each.change.job.definition.queue for each in adopted})
+
+        def note(tx: Tx, new: Sequence[Adopted]) -> None:
+            there = tx.row("get_import", name=record.name)
+            before = [] if there is None else json.loads(IMPORT.of(there).queues)
+            tx.run(
+                "note_import", name=record.name, kind=record.kind, source=record.source, jobs=len(new),
+                queues=json.dumps(sorted({*before, *unknown})), now=record.at, by=record.by,
+            )  # fmt: skip
+            ids = [each.change.job.id for each in new]
+            if ids:
+                tx.run("insert_imported", [(job_id, record.name, refs[job_id]) for job_id in ids])
+
+        with self._database.read() as tx:
+            unknown = set(queues) - {name for (name,) in tx.rows("known_queues", names=queues)}
+        return self._store.jobs.adopt(adopted, note)
+
+    def get(self, name: str) -> ImportRow | None:
+        with self._database.read() as tx:
+            row = tx.row("get_import", name=name)
+        return None if row is None else IMPORT.of(row)
+
+    def count(self, name: str) -> int:
+        """Count the jobs of an import that are still here."""
+        with self._database.read() as tx:
+            row = tx.row("count_imported", name=name)
+        return 0 if row is None else int(row[0])
+
+    def jobs(self, name: str, limit: int, after: UUID = FIRST) -> list[tuple[UUID, int]]:
+        """List the next jobs of an import after an id, each with its version."""
+        with self._database.read() as tx:
+            found = tx.rows("imported_jobs", name=name, after=after, limit=limit)
+        return [(to_uuid(job_id), int(version)) for job_id, version in found]
+
+    def end(self, record: ImportRow, now: datetime) -> None:
+        """Note that an import was undone, and remove the queues that only it has used."""
+        with self._database.write() as tx:
+            tx.run("end_import", name=record.name, now=now)
+            names = json.loads(record.queues)
+            if names:
+                tx.run("delete_unused_queues", names=names)
+
+    def list(self) -> list[ImportRow]:
+        """List the newest imports."""
+        with self._database.read() as tx:
+            return [IMPORT.of(row) for row in tx.rows("list_imports", limit=LISTED)]

@@ -1,0 +1,216 @@
+"""What a reader finds in another system: jobs in our words, their state, and their due times by its own rule.
+
+A reader never decides what is written. It says what a job is there (`Found`), what changes by design (`notes`), and
+what changes its meaning (`changes`: such a job arrives paused). The rest is `Refused`, with the reason.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from itertools import zip_longest
+from typing import Any, Final
+from uuid import UUID
+
+from ostinato.core.errors import Invalid
+from ostinato.core.lifecycle import FormerState, PastRun
+from ostinato.core.schedule import Schedule, preview
+
+TIMES: Final = 10  # due times that are compared
+SLIP: Final = timedelta(milliseconds=1)  # stores round to milliseconds
+MOST_TEXT: Final = 20_000
+
+Times = Callable[[datetime, int], Sequence[datetime]]  # the next due times after an instant
+
+
+def never(after: datetime, n: int) -> Sequence[datetime]:
+    """Return no due time: the job is over, or runs only when it is asked to."""
+    return ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A job of another system."""
+
+    ref: str  # what that system calls it
+    title: str  # what it does
+    schedule: str  # as it is written there
+    job: Mapping[str, Any] | None = None  # in the words of `POST /jobs`
+    source: Mapping[str, Any] | None = None  # in the words of `source apply`
+    id: UUID | None = None
+    state: FormerState = FormerState()
+    times: Times = never
+    notes: tuple[str, ...] = ()
+    changes: tuple[str, ...] = ()
+
+    @property
+    def task(self) -> str:
+        return str((self.job or {}).get("task") or ("fetch" if self.source else "crawl"))
+
+    def changed(self, names: Mapping[str, str], queue: str | None) -> "Found":
+        """Return the job with the new name of its task, and in another queue."""
+        if self.job is None:
+            return self if queue is None else replace(self, source={**(self.source or {}), "queue": queue})
+        other = {"task": names[self.task]} if self.task in names else {}
+        return replace(self, job={**self.job, **other, **({} if queue is None else {"queue": queue})})
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Something that cannot become a job, and why."""
+
+    ref: str
+    text: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Everything that was read from a system."""
+
+    jobs: Sequence[Found]
+    refused: Sequence[Refused] = ()
+    notes: Sequence[str] = ()  # sentences about the whole
+
+
+# -- due times by the rule of the other system
+
+
+def every(period: timedelta, next_at: datetime | None) -> Times:
+    """Return the times of an interval that counts from its next time; without one, from now."""
+
+    def times(after: datetime, n: int) -> Sequence[datetime]:
+        first = after + period if next_at is None else next_at
+        if first <= after:
+            first += ((after - first) // period + 1) * period
+        return [first + count * period for count in range(n)]
+
+    return times
+
+
+def by(schedule: Schedule, next_at: datetime | None = None) -> Times:
+    """Return the times of a schedule that means the same here; none before `next_at`."""
+
+    def times(after: datetime, n: int) -> Sequence[datetime]:
+        begin = after if next_at is None else max(after, next_at - timedelta(microseconds=1))
+        return preview(schedule, begin, begin, n)
+
+    return times
+
+
+def once(at: datetime) -> Times:
+    return lambda after, n: [at] if at > after else []
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A due time that is not the same there and here; None where there is none."""
+
+    before: datetime | None
+    after: datetime | None
+
+
+def compared(theirs: Sequence[datetime], ours: Sequence[datetime], since: datetime) -> list[Difference]:
+    """Compare due times one by one, those after an instant: the others passed while both were asked for."""
+    there, here = ([at for at in each if at > since] for each in (theirs, ours))
+    both = max(len(there), len(here))
+    if len(theirs) == len(ours) == TIMES:
+        both = min(len(there), len(here))
+    pairs = zip_longest(there[:both], here[:both])
+    return [Difference(before, after) for before, after in pairs if not _same(before, after)]
+
+
+def _same(there: datetime | None, here: datetime | None) -> bool:
+    if there is None or here is None:
+        return there is here
+    return abs(there - here) < SLIP
+
+
+# -- values of rows
+
+
+def instant(value: object) -> datetime | None:
+    """Read an instant of a row: a datetime, ISO text or seconds since 1970; without a zone it is UTC."""
+    match value:
+        case None | "":
+            return None
+        case datetime():
+            at = value
+        case bool():
+            raise Invalid(f"{value} is not an instant.")
+        case int() | float():
+            at = datetime.fromtimestamp(value, UTC)
+        case str():
+            at = datetime.fromisoformat(value.strip().replace(" UTC", "+00:00"))
+        case _:
+            raise Invalid(f"{str(value)[:60]!r} is not an instant.")
+    return (at if at.tzinfo is not None else at.replace(tzinfo=UTC)).astimezone(UTC)
+
+
+def whole(value: object, default: int = 0) -> int:
+    """Read a whole number of a row; null is the default."""
+    if value is None or value == "":
+        return default
+    if isinstance(value, bool | int | float | str):
+        return int(float(value)) if isinstance(value, str) else int(value)
+    raise Invalid(f"{str(value)[:60]!r} is not a whole number.")
+
+
+def text(value: object) -> str:
+    """Read a text of a row; null is empty."""
+    return "" if value is None else str(value).replace("\0", "\N{REPLACEMENT CHARACTER}")
+
+
+def without_empty(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out what is not given."""
+    return {name: value for name, value in values.items() if value not in (None, "", {}, [], ())}
+
+
+def each(rows: Sequence[Mapping[str, Any]], read: Callable[[Mapping[str, Any]], Found], name: str) -> Reading:
+    """Read rows one by one; one that cannot be read is refused, and the others go on."""
+    jobs, refused = list[Found](), list[Refused]()
+    for row in rows:
+        ref = text(row.get(name)) or "?"
+        try:
+            jobs.append(read(row))
+        except (Invalid, ValueError, TypeError, LookupError, OverflowError) as error:
+            refused.append(Refused(ref, text(row.get("name") or row.get("jobName") or row.get("url")), str(error)))
+    return Reading(jobs, refused)
+
+
+# -- out, as the body of a request
+
+
+def as_request(found: Found, *, runs: bool, paused_at: datetime | None) -> dict[str, Any]:
+    """Return the job as `POST /imports/NAME` takes it. `paused_at`: it arrives paused."""
+    state, written = found.state, dict[str, Any]()
+    if paused_at is not None and not state.is_over and state.paused_at is None:
+        state = replace(state, paused_at=paused_at)
+    for name in STATE:
+        value = getattr(state, name)
+        if value:
+            written[name] = value.isoformat() if isinstance(value, datetime) else value
+    if state.counted:
+        written["counted"] = {kind.value: count for kind, count in state.counted.items() if count}
+    if runs and state.runs:
+        written["runs"] = [_run(run) for run in state.runs]
+    body = {"ref": found.ref, "id": None if found.id is None else str(found.id), "state": written}
+    return without_empty({**body, "job": found.job, "source": found.source})
+
+
+STATE: Final = (
+    "created_at", "next_at", "last_at", "paused_at", "cancelled_at", "ended_at", "ended_as", "repeats_done", "failures",
+    "period_start", "period_failures",
+)  # fmt: skip
+
+
+def _run(run: PastRun) -> dict[str, Any]:
+    written: dict[str, Any] = {
+        "started_at": run.started_at.isoformat(), "finished_at": run.finished_at.isoformat(),
+        "outcome": run.outcome.value, "attempt": run.attempt, "execution_number": run.execution_number,
+        "error": run.error, "traceback": run.traceback,
+    }  # fmt: skip
+    for name, value in {"result": run.result, "account": run.account}.items():
+        if value is not None:
+            written[name] = json.loads(value)
+    return {name: value for name, value in written.items() if value is not None}
