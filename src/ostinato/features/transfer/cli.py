@@ -13,9 +13,9 @@ import typer
 from typer.core import TyperGroup
 
 from ostinato.cli.codes import BAD_INPUT
-from ostinato.cli.output import Answer, Sentences, note
+from ostinato.cli.output import Answer, Sentences, note, print_json, show
 from ostinato.cli.progress import progress
-from ostinato.cli.verbs import ApiCalls, verb
+from ostinato.cli.verbs import ApiCalls, DatabaseOption, verb
 from ostinato.core.errors import Invalid, NotFound
 from ostinato.shapes.documents import read_json
 
@@ -299,5 +299,24 @@ def convert(
         converting.convert(api, jobs, yes=yes, verify=verify)
 
 
+def views(
+    schema: Annotated[
+        str | None, typer.Option("--schema", metavar="NAME", help="The schema of PostgreSQL (default: old).")
+    ] = None,
+    prefix: Annotated[str, typer.Option("--prefix", metavar="TEXT", help="The beginning of their names.")] = "",
+    drop: Annotated[bool, typer.Option("--drop", help="Remove the views.")] = False,
+    database: DatabaseOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print only JSON.")] = False,
+) -> None:
+    """Create read-only views with the tables and columns of former systems: jobs, job_executions, retries."""
+    from ostinato.features.transfer import views
+
+    names = (views.drop if drop else views.create)(database, schema, prefix)
+    if as_json:
+        print_json({"views": names})
+    else:
+        show(Sentences([f"{'Removed' if drop else 'Created'}: {', '.join(names) or 'nothing'}."]))
+
+
 GROUPS: Final = {"import": incoming}
-COMMANDS: Final = {"export": export, "job convert": convert}
+COMMANDS: Final = {"export": export, "job convert": convert, "db views": views}
