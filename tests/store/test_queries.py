@@ -25,7 +25,7 @@ STATEMENTS = {kind: Dialect(kind, tables=TABLES | our_features().tables).stateme
 NAMES = sorted(STATEMENTS[DatabaseKind.SQLITE])
 
 SCALARS = {
-    "after": UUID(int=0), "after_key": "", "recent": "[]",
+    "after": UUID(int=0), "after_key": "", "source": "a.txt", "jobs": 1, "recent": "[]",
     "app": "shop", "args": "{}", "at_least": NOW, "asked": "schedule", "attempt": 0, "by": "ops",
     "checkpoint": "{}", "closed_as": "lost", "concurrency": 5, "declared": "0", "description": "", "free_at": NOW,
     "fence": 1, "horizon": NOW, "host": "here", "id": UUID(int=1), "job": UUID(int=1), "kept": 1, "key": "k",

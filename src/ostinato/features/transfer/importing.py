@@ -110,9 +110,17 @@ def _planned(api: ApiCalls, jobs: Sequence[Found], wish: Wish) -> list[_Line]:
     for found, answer in zip(jobs, _asked(api, requests, wish, dry_run=True, what="Planning"), strict=True):
         since = api.now()
         theirs = [] if found.state.is_over else list(found.times(since, TIMES))
-        line = _Line(found, theirs, answer)
+        line = _shifted(_Line(found, theirs, answer))
         lines.append(replace(line, differences=_differences(line, since)))
     return lines
+
+
+def _shifted(line: _Line) -> _Line:
+    """Let times that count from now begin with ours: both were asked for at different moments."""
+    if not (line.found.from_now and line.theirs and line.next):
+        return line
+    shift = line.next[0] - line.theirs[0]
+    return replace(line, theirs=[at + shift for at in line.theirs])
 
 
 def _differences(line: _Line, since: datetime) -> list[Difference]:
@@ -238,7 +246,8 @@ def _becomes(line: _Line) -> str:
         return "refused"
     state = line.found.state
     over = "cancelled" if state.cancelled_at else state.ended_as or ("paused" if state.paused_at else "")
-    return line.answer["schedule_description"] + (f" ({over})" if over else "") + (" (exists)" if line.job else "")
+    described: str = line.answer["schedule_description"]
+    return described + (f" ({over})" if over else "") + (" (exists)" if line.job else "")
 
 
 def _sentences(line: _Line) -> Iterator[str]:

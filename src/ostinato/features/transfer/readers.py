@@ -144,7 +144,7 @@ def _newest(there: tables.Tables, definition: tables.Row) -> datetime | None:
 
 
 def _chronos(asked: Asked) -> Reading:
-    documents = list(chronos_rules.documents(_text(asked.source, LARGEST_EXPORT, "an export of mongoexport")))
+    documents = list(chronos_rules.documents(_text(asked.source, LARGEST_EXPORT, "no export of jobs")))
     warning = [f"{name} of CHRONOS is {ours} here." for name, ours in chronos_rules.SETTINGS.items()]
     return replace(each(documents, chronos_rules.chronos_job, "jobId"), notes=warning if documents else [])
 
@@ -176,7 +176,7 @@ class Lines:
 def crontab(api: ApiCalls, asked: Lines) -> Reading:
     """Read a crontab; warn if the zone of this machine differs, because cron uses the zone of its machine."""
     now, zone_name = api.now(), zone(asked.timezone or Settings.load().timezone).key
-    read = crontab_rules.read_crontab(_text(asked.file, LARGEST, "a crontab"), zone_name, system=asked.system)
+    read = crontab_rules.read_crontab(_text(asked.file, LARGEST, "no crontab"), zone_name, system=asked.system)
     wish = crontab_rules.CrontabWish(asked.file, asked.name, asked.task, asked.queue, asked.keep_cron)
     found, notes = crontab_rules.jobs_of(read, wish, now), list(read.notes)
     here, there = now.astimezone(), now.astimezone(zone(zone_name))
@@ -198,7 +198,7 @@ def _text(file: str, largest: int, what: str) -> str:
     except OSError as error:
         raise Invalid(f"{file} cannot be read: {error.strerror}.") from None
     if len(content) > largest:
-        raise Invalid(f"{file} is larger than {largest:,} bytes: that is not {what}.")
+        raise Invalid(f"{file} is larger than {largest:,} bytes: that is {what}.")
     try:
         return content.decode()
     except UnicodeDecodeError:

@@ -23,7 +23,7 @@ UNCHANGED: Final = 1  # version of a job that was not edited
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedJob:
     """A job to be adopted; the error in its place says why it cannot be."""
 
     ref: str
@@ -33,7 +33,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class TakenJob:
     """The answer for one job: the job that is here now, or the reason why there is none."""
 
     ref: str
@@ -66,12 +66,12 @@ class ImportService:
         name: str,
         kind: str,
         source: str,
-        wanted: Sequence[Wanted],
+        wanted: Sequence[WantedJob],
         allowed: Callable[[], Expired],
         *,
         by: str,
         dry_run: bool,
-    ) -> list[Taken]:
+    ) -> list[TakenJob]:
         """Adopt jobs, those that can be; a job that is here already stays as it is. `dry_run`: write nothing."""
         now = self._clock.now()
         made = [self._adopted(each, now, by, name) for each in wanted]
@@ -88,7 +88,7 @@ class ImportService:
             for each, one in zip(wanted, made, strict=True)
         ]
 
-    def _adopted(self, wanted: Wanted, now: datetime, by: str, name: str) -> Adopted | OstinatoError:
+    def _adopted(self, wanted: WantedJob, now: datetime, by: str, name: str) -> Adopted | OstinatoError:
         definition = wanted.definition
         if isinstance(definition, OstinatoError):
             return definition
@@ -124,16 +124,16 @@ class ImportService:
         expired: Expired,
         *,
         dry_run: bool,
-    ) -> Taken:
+    ) -> TakenJob:
         if isinstance(adopted, OstinatoError):
-            return Taken(ref, refused=str(adopted))
+            return TakenJob(ref, refused=str(adopted))
         new = adopted.change.job
         row = there.get(new.id)
         job = new if row is None else row.job
         times = foreseen(_unpaused(job, now), now, TIMES, expired).times
         described = describe(job.schedule, job.facts.anchor)
         is_new = row is None
-        return Taken(
+        return TakenJob(
             ref, None if is_new and dry_run else job, is_new and not dry_run, None, times, described,
             job.definition.task in knows,
         )  # fmt: skip

@@ -17,7 +17,7 @@ from ostinato.core.payload import encode_result
 from ostinato.endpoints.table import Ask
 from ostinato.features.sources.rules import definition_of, read_source
 from ostinato.features.transfer.rows import ImportRow
-from ostinato.features.transfer.service import Taken, Undone, Wanted
+from ostinato.features.transfer.service import TakenJob, Undone, WantedJob
 from ostinato.shapes.answers import JsonObject
 from ostinato.shapes.base import Instant, RequestBody, Switch, Text, Whole
 from ostinato.shapes.errors import refused
@@ -93,7 +93,7 @@ class ImportBody(RequestBody):
     dry_run: Switch = False
     jobs: list[dict[str, Any]] = Field(max_length=MOST)
 
-    def wanted(self, ask: Ask) -> list[Wanted]:
+    def wanted(self, ask: Ask) -> list[WantedJob]:
         """Read each job; one that cannot be read is an error in its place."""
         return [_wanted(each, ask) for each in self.jobs]
 
@@ -102,15 +102,15 @@ JOB: Final[TypeAdapter[JobBody]] = TypeAdapter(JobBody)
 WANTED: Final[TypeAdapter[WantedWords]] = TypeAdapter(WantedWords)
 
 
-def _wanted(given: Mapping[str, Any], ask: Ask) -> Wanted:
+def _wanted(given: Mapping[str, Any], ask: Ask) -> WantedJob:
     ref = str(given.get("ref", ""))[:200]
     try:
         words = WANTED.validate_python(given)
-        return Wanted(words.ref, words.id, _definition(words, ask), words.state.former())
+        return WantedJob(words.ref, words.id, _definition(words, ask), words.state.former())
     except ValidationError as error:
-        return Wanted(ref, None, Invalid(refused(error.errors()).detail), FormerState())
+        return WantedJob(ref, None, Invalid(refused(error.errors()).detail), FormerState())
     except OstinatoError as error:
-        return Wanted(ref, None, error, FormerState())
+        return WantedJob(ref, None, error, FormerState())
 
 
 def _definition(words: WantedWords, ask: Ask) -> Definition:
@@ -141,7 +141,7 @@ class TakenAnswer(JsonObject):
     knows_task: bool
 
     @classmethod
-    def of(cls, taken: Taken) -> Self:
+    def of(cls, taken: TakenJob) -> Self:
         return cls(
             ref=taken.ref, job=None if taken.job is None else taken.job.id, made=taken.made, refused=taken.refused,
             next=list(taken.next), schedule_description=taken.described, knows_task=taken.knows_task,

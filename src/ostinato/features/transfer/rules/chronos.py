@@ -100,8 +100,9 @@ def chronos_job(document: Document) -> Found:
     return Found(
         ref=text(document.get("jobId") or document["_id"]), title=f"{task}: {text(document.get('jobName'))}",
         schedule=written, id=id_of(text(document["_id"])), job={**without_empty(job), "max_retries": retries},
-        state=state, times=never if state.is_over else times, notes=tuple(_notes(document)),
-        changes=tuple(_changes(document)),
+        state=state, times=never if state.is_over else times,
+        from_now="every" in schedule and (state.paused_at is not None or state.next_at is None),
+        notes=tuple(_notes(document)), changes=tuple(_changes(document)),
     )  # fmt: skip
 
 
@@ -124,7 +125,9 @@ def _schedule(document: Document, state: FormerState) -> tuple[dict[str, Any], T
         period = whole(document.get("interval")) * MILLISECOND
         if not period:
             raise Invalid("It is RECURRING, but has neither a cronExpression nor an interval.")
-        next_at = state.next_at + period if state.failures and state.next_at else state.next_at
+        next_at = None if state.paused_at is not None else state.next_at
+        if state.failures and next_at is not None:
+            next_at += period  # it is the time of the retry
         return {"every": format_duration(period)}, every(period, next_at), f"every {document['interval']} ms"
     at = instant(document.get("scheduleTime")) or instant(document.get("nextRunAt"))
     if at is None:

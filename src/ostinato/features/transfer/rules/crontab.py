@@ -23,7 +23,7 @@ from ostinato.core.duration import DAY, MINUTE, WEEK, format_duration
 from ostinato.core.errors import Invalid, InvalidSchedule
 from ostinato.core.schedule import Cron, Every, Schedule, preview, to_json
 from ostinato.core.zones import CALM, offset_at, zone
-from ostinato.features.transfer.rules.found import Found, Reading, Refused, by
+from ostinato.features.transfer.rules.found import Found, Reading, Unmovable, by
 
 TAG: Final = "crontab"
 COMMAND: Final = "command"  # the built-in task; other tasks get the line as their argument `command`
@@ -246,7 +246,7 @@ class CrontabWish:
 
 def jobs_of(crontab: Crontab, wish: CrontabWish, now: datetime) -> Reading:
     """Return the lines as jobs."""
-    refused = [Refused(f"Line {each.line}", each.text, each.why) for each in crontab.unread]
+    refused = [Unmovable(f"Line {each.line}", each.text, each.why) for each in crontab.unread]
     return Reading([*_found(crontab, wish, now)], refused, crontab.notes)
 
 

@@ -1,7 +1,7 @@
 """What a reader finds in another system: jobs in our words, their state, and their due times by its own rule.
 
 A reader never decides what is written. It says what a job is there (`Found`), what changes by design (`notes`), and
-what changes its meaning (`changes`: such a job arrives paused). The rest is `Refused`, with the reason.
+what changes its meaning (`changes`: such a job arrives paused). The rest is `Unmovable`, with the reason.
 """
 
 import json
@@ -40,6 +40,7 @@ class Found:
     id: UUID | None = None
     state: FormerState = FormerState()
     times: Times = never
+    from_now: bool = False  # the times count from now, or from a resume: only their distances can be compared
     notes: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()
 
@@ -56,7 +57,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class Unmovable:
     """Something that cannot become a job, and why."""
 
     ref: str
@@ -69,7 +70,7 @@ class Reading:
     """Everything that was read from a system."""
 
     jobs: Sequence[Found]
-    refused: Sequence[Refused] = ()
+    refused: Sequence[Unmovable] = ()
     notes: Sequence[str] = ()  # sentences about the whole
 
 
@@ -168,13 +169,13 @@ def without_empty(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def each(rows: Sequence[Mapping[str, Any]], read: Callable[[Mapping[str, Any]], Found], name: str) -> Reading:
     """Read rows one by one; one that cannot be read is refused, and the others go on."""
-    jobs, refused = list[Found](), list[Refused]()
+    jobs, refused = list[Found](), list[Unmovable]()
     for row in rows:
         ref = text(row.get(name)) or "?"
         try:
             jobs.append(read(row))
         except (Invalid, ValueError, TypeError, LookupError, OverflowError) as error:
-            refused.append(Refused(ref, text(row.get("name") or row.get("jobName") or row.get("url")), str(error)))
+            refused.append(Unmovable(ref, text(row.get("name") or row.get("jobName") or row.get("url")), str(error)))
     return Reading(jobs, refused)
 
 

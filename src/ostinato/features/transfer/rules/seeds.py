@@ -13,7 +13,7 @@ from ostinato.core.errors import Invalid
 from ostinato.core.lifecycle import FormerState, PastRun
 from ostinato.core.model import Ending
 from ostinato.core.outcome import OutcomeKind
-from ostinato.core.schedule import Cron
+from ostinato.core.schedule import Cron, Every, Schedule
 from ostinato.features.sources.rules import key_of, read_source
 from ostinato.features.transfer.rules.found import (
     Found,
@@ -44,6 +44,7 @@ def interval_job(row: Row, counted: Mapping[OutcomeKind, int], executions: Seque
     """Read a row of `jobs`, with the counts and the rows of its `job_executions`."""
     period = _period(row)
     state = _interval_state(row, counted, executions)
+    from_now = period is not None and (state.paused_at is not None or state.next_at is None)
     schedule, times = _interval_schedule(row, period, timezone, state)
     named = without_empty({"url": row.get("url"), "source_id": row.get("source_id")})
     job = {
@@ -58,7 +59,8 @@ def interval_job(row: Row, counted: Mapping[OutcomeKind, int], executions: Seque
     return Found(
         ref=text(row["id"]), title=text(row.get("source_name") or row.get("url")),
         schedule=_interval_words(row, period), id=UUID(text(row["id"])), job=without_empty(job), state=state,
-        times=never if state.is_over else times, notes=(WAS_RUNNING,) if row.get("status") == "running" else (),
+        times=never if state.is_over else times, from_now=from_now,
+        notes=(WAS_RUNNING,) if row.get("status") == "running" else (),
     )  # fmt: skip
 
 
@@ -89,16 +91,20 @@ def _interval_schedule(
     kept = {"schedule_time": row["schedule_time"], "timezone": timezone} if row.get("schedule_time") else {}
     if period is not None:
         words = {"interval_minutes": row["interval_minutes"], "interval_type": row.get("interval_type") or "minutes"}
-        next_at = state.next_at
-        if state.failures and next_at is not None:
-            next_at += period  # `next_at` is the time of the retry
-        return {**words, **kept}, every(period, next_at)
+        return {**words, **kept}, every(period, _after_retry(state, period))
     if _is_legacy(row):
         return kept, by(Cron(text(row["schedule_time"]), timezone))
     at = state.next_at or instant(row.get("started_at")) or state.created_at
     if at is None:
         raise Invalid("It has neither an interval nor a time.")
     return {"schedule": {"at": at.isoformat()}, "when_exhausted": "fail"}, once(at)
+
+
+def _after_retry(state: FormerState, period: timedelta) -> datetime | None:
+    """Return the next time of an interval: after a retry, a period later; None where a resume decides it."""
+    if state.paused_at is not None or state.next_at is None:
+        return None
+    return state.next_at + period if state.failures else state.next_at
 
 
 def _interval_state(row: Row, counted: Mapping[OutcomeKind, int], executions: Sequence[Row]) -> FormerState:
@@ -156,7 +162,7 @@ def pipelit_job(row: Row) -> Found:
     """Read a row of `scheduled_jobs`."""
     seconds, status = whole(row.get("interval_seconds")), text(row.get("status")) or "active"
     period, state = timedelta(seconds=seconds), _pipelit_state(row, status)
-    next_at = state.next_at + period if state.failures and state.next_at else state.next_at
+    next_at = _after_retry(state, period)
     job = {
         "task": "workflow",
         "args": without_empty(
@@ -179,7 +185,8 @@ def pipelit_job(row: Row) -> Found:
     return Found(
         ref=text(row["id"]), title=f"{text(row.get('name'))}: workflow {workflow_of(row.get('workflow_id'))}",
         schedule=f"every {seconds} s", id=UUID(text(row["id"])), job=without_empty(job), state=state,
-        times=never if state.is_over else _limited(every(period, next_at), row), notes=_pipelit_notes(row, status),
+        times=never if state.is_over else _limited(every(period, next_at), row), from_now=next_at is None,
+        notes=_pipelit_notes(row, status),
     )  # fmt: skip
 
 
@@ -234,31 +241,37 @@ def hermes_source(definition: Row, retries: Row | None, newest: datetime | None,
     source = read_source(definition, timezone)
     active = source.active
     row = retries or {}
-    period = source.schedule
-    length = getattr(period, "period", None)
-    next_at = newest + length if newest is not None and length is not None and active else None
+    reset = source.execution.reset_period
     begun, count = instant(row.get("period_start")), whole(row.get("retry_count"))
-    if begun is not None and now - begun >= source.execution.reset_period:
+    if begun is not None and now - begun >= reset:
         begun, count = None, 0
     retry_at = instant(row.get("next_retry_at")) if count else None
-    spent = count >= source.execution.max_retries
+    next_at = None if newest is None or not active else _following(source.schedule, newest)
+    is_spent = begun is not None and count >= source.execution.max_retries
+    if is_spent and begun is not None:
+        next_at, retry_at = begun + reset, None
     state = FormerState(
-        next_at=retry_at if retry_at is not None and not spent else next_at, last_at=newest,
-        paused_at=None if active else now, failures=count if retry_at is not None and not spent else 0,
-        period_start=begun, period_failures=count,
+        next_at=next_at if retry_at is None else retry_at, last_at=newest, paused_at=None if active else now,
+        failures=0 if retry_at is None else count, period_start=begun, period_failures=count,
         counted={OutcomeKind.FAILED: count} if count else {},
     )  # fmt: skip
     return Found(
         ref=key_of(source.name), title=source.url, schedule=text(definition.get("schedule")) or "daily",
-        source=dict(definition), state=state, times=_hermes_times(source.schedule, length, next_at, active),
+        source=dict(definition), state=state, from_now=next_at is None and retry_at is None,
+        times=_hermes_times(source.schedule, next_at, retry_at) if active else never,
         notes=() if active else (f"its status is {source.status}: it arrives paused.",),
     )  # fmt: skip
 
 
-def _hermes_times(schedule: Any, length: timedelta | None, next_at: datetime | None, active: bool) -> Times:
-    if not active:
-        return never
-    return by(schedule) if length is None else every(length, next_at)
+def _following(schedule: Schedule, newest: datetime) -> datetime | None:
+    """Return the next time after the newest row, as Hermes counts it."""
+    return newest + schedule.period if isinstance(schedule, Every) else next(iter(by(schedule)(newest, 1)), None)
+
+
+def _hermes_times(schedule: Schedule, next_at: datetime | None, retry_at: datetime | None) -> Times:
+    if not isinstance(schedule, Every):
+        return by(schedule)
+    return every(schedule.period, next_at if retry_at is None else retry_at + schedule.period)
 
 
 def hermes_definition(row: Row) -> dict[str, Any]:
