@@ -27,6 +27,7 @@ KINDS: Final = {
     "pipelit": "Import the scheduled jobs of Pipelit.",
     "interval": "Import the jobs of the interval scheduler: the tables jobs and job_executions.",
     "chronos": "Import the jobs of CHRONOS: lines of mongoexport.",
+    "apscheduler": "Import the jobs of APScheduler 3: the table of a SQLAlchemyJobStore.",
 }
 
 

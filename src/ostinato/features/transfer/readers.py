@@ -18,6 +18,7 @@ from ostinato.features.transfer import tables
 from ostinato.features.transfer.rules import chronos as chronos_rules
 from ostinato.features.transfer.rules import crontab as crontab_rules
 from ostinato.features.transfer.rules import seeds
+from ostinato.features.transfer.rules.apscheduler import apscheduler_job
 from ostinato.features.transfer.rules.found import Reading, each, instant, text
 from ostinato.shapes.documents import listed, read_file
 
@@ -149,11 +150,19 @@ def _chronos(asked: Asked) -> Reading:
     return replace(each(documents, chronos_rules.chronos_job, "jobId"), notes=warning if documents else [])
 
 
+def _apscheduler(asked: Asked) -> Reading:
+    """Read the rows themselves: the reader of APScheduler deletes jobs that it cannot load."""
+    with tables.opened(asked.source) as there:
+        rows = there.rows("SELECT id, next_run_time, job_state FROM apscheduler_jobs")
+    return each(rows, lambda row: apscheduler_job(row, asked.now), "id")
+
+
 KINDS: Final[Mapping[str, Kind]] = {
     "hermes": Kind("postgresql://HOST/hermes --definitions sources/", _hermes),
     "pipelit": Kind("sqlite:///pipelit.db", _pipelit),
     "interval": Kind("postgresql://HOST/crawler --history", _interval),
     "chronos": Kind("jobs.jsonl", _chronos),
+    "apscheduler": Kind("sqlite:///jobs.sqlite", _apscheduler),
 }
 
 

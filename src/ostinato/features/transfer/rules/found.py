@@ -12,13 +12,15 @@ from itertools import zip_longest
 from typing import Any, Final
 from uuid import UUID
 
-from ostinato.core.errors import Invalid
+from ostinato.core.duration import DAY
+from ostinato.core.errors import NOT_READABLE, Invalid
 from ostinato.core.lifecycle import FormerState, PastRun
-from ostinato.core.schedule import Schedule, preview
+from ostinato.core.schedule import Cron, Schedule, preview
+from ostinato.core.zones import offset_at, zone
 
 TIMES: Final = 10  # due times that are compared
 SLIP: Final = timedelta(milliseconds=1)  # stores round to milliseconds
-MOST_TEXT: Final = 20_000
+MOST_IN_A_NIGHT: Final = 5000
 
 Times = Callable[[datetime, int], Sequence[datetime]]  # the next due times after an instant
 
@@ -127,6 +129,39 @@ def _same(there: datetime | None, here: datetime | None) -> bool:
     return abs(there - here) < SLIP
 
 
+def other_nights(theirs: Times, schedule: Cron, now: datetime) -> str | None:
+    """Say how the times differ on the nights of the coming year when the clocks change; None if they do not.
+
+    The next ten times rarely reach such a night.
+    """
+    tz = zone(schedule.timezone)
+    for night in (now + count * DAY for count in range(366)):
+        if offset_at(night, tz) == offset_at(night + DAY, tz):
+            continue
+        there, here = (_between(times, night - DAY, night + 2 * DAY) for times in (theirs, by(schedule)))
+        other = [Difference(before, after) for before, after in zip_longest(there, here) if before != after]
+        if other:
+            first = other[0]
+            return (
+                f"when the clocks of {schedule.timezone} change it is due {_shown(first.before)} there, "
+                f"and {_shown(first.after)} here."
+            )
+    return None
+
+
+def _between(times: Times, since: datetime, until: datetime) -> list[datetime]:
+    found = list[datetime]()
+    while (some := times(found[-1] if found else since, 100)) and len(found) < MOST_IN_A_NIGHT:
+        found += [at for at in some if at <= until]
+        if some[-1] > until:
+            break
+    return found
+
+
+def _shown(at: datetime | None) -> str:
+    return "at no time" if at is None else f"{at:%Y-%m-%d %H:%M} UTC"
+
+
 # -- values of rows
 
 
@@ -174,7 +209,7 @@ def each(rows: Sequence[Mapping[str, Any]], read: Callable[[Mapping[str, Any]], 
         ref = text(row.get(name)) or "?"
         try:
             jobs.append(read(row))
-        except (Invalid, ValueError, TypeError, LookupError, OverflowError) as error:
+        except NOT_READABLE as error:
             refused.append(Unmovable(ref, text(row.get("name") or row.get("jobName") or row.get("url")), str(error)))
     return Reading(jobs, refused)
 
