@@ -13,6 +13,7 @@ import pytest
 from ostinato.core.errors import Invalid
 from ostinato.core.schedule import from_json
 from ostinato.features.transfer.rules.apscheduler import apscheduler_job
+from ostinato.features.transfer.rules.celery import beat_entry
 from ostinato.features.transfer.rules.found import by
 from tests.cli.places import the_json
 from tests.features.transfer.old_systems import sqlite_of
@@ -94,3 +95,85 @@ def test_a_store_of_apscheduler_moves_in(ostinato, database_url, tmp_path, monke
     assert the_json(ostinato("db", "check", "--json"))["problems"] == []
     again = json.loads(ostinato("import", "apscheduler", there.url, "--yes", "--json").out)
     assert {job["made"] for job in again["jobs"]} == {False}
+
+
+# -- Celery
+
+
+CELERY = recorded("celery")
+ENTRIES = CELERY["entries"]
+
+
+def an_entry(name):
+    """An entry with a schedule object that has the recorded attributes."""
+    told = ENTRIES[name]
+    kind = type(told["kind"], (), {field: value for field, value in told.items() if field.startswith("_orig_")})
+    return {"task": "shop.tasks.work", "schedule": kind(), "kwargs": {"shop": 1}, "options": {"queue": "mail"}}
+
+
+@pytest.mark.parametrize("name", sorted(ENTRIES.keys() - {"both-days"}))
+def test_the_rule_of_celery_is_its_own_over_a_year_with_two_clock_changes(name):
+    found, theirs = beat_entry(name, an_entry(name), ENTRIES[name]["timezone"], BEGIN), ENTRIES[name]["times"]
+    assert [at.timestamp() for at in found.times(BEGIN, len(theirs))] == theirs
+    ours = by(from_json(found.job["schedule"]))(BEGIN, len(theirs))
+    if [at.timestamp() for at in ours] != theirs:
+        assert any("when the clocks of Europe/Paris change" in each for each in found.changes)
+    assert (found.job["task"], found.job["args"], found.job["queue"]) == ("shop.tasks.work", {"shop": 1}, "mail")
+
+
+def test_what_celery_has_and_we_do_not_is_refused_with_the_reason():
+    with pytest.raises(Invalid, match="must both match"):
+        beat_entry("both-days", an_entry("both-days"), "UTC", BEGIN)
+    sun = type(CELERY["others"]["sun"]["kind"], (), {})()
+    with pytest.raises(Invalid, match="The schedule solar has no counterpart"):
+        beat_entry("sun", {"task": "x", "schedule": sun}, "UTC", BEGIN)
+
+
+AN_APP = """
+class Conf:
+    timezone = "Europe/Paris"
+    beat_schedule = {
+        "every": {"task": "shop.work", "schedule": 30.0},
+        "positional": {"task": "shop.work", "schedule": 60, "args": (1, 2)},
+        "nothing": {"schedule": 60},
+    }
+
+class App:
+    conf = Conf()
+
+app = App()
+"""
+
+
+def test_the_schedule_of_an_app_moves_in(ostinato, sqlite_url, tmp_path, monkeypatch):
+    monkeypatch.setenv("OSTINATO_DATABASE_URL", sqlite_url)
+    module = f"an_app_of_celery_{tmp_path.name}"
+    (tmp_path / f"{module}.py").write_text(AN_APP)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    answer = ostinato("import", "celery-beat", f"{module}:app", "--yes", "--json")
+    told = json.loads(answer.out)
+    assert [(job["ref"], job["made"], job["paused"]) for job in told["jobs"]] == [
+        ("every", True, False), ("positional", True, True),
+    ]  # fmt: skip
+    assert [each["why"] for each in told["refused"]] == ["It names no task."]
+    assert the_json(ostinato("job", "show", "every", "--json"))["schedule"] == {"every": "30s"}
+    assert ostinato("import", "celery-beat", "nonsense").code == 2
+    assert ostinato("import", "celery-beat", f"{module}:other").code == 3
+
+
+def test_the_tables_of_django_celery_beat_move_in(ostinato, database_url, tmp_path, monkeypatch):
+    monkeypatch.setenv("OSTINATO_DATABASE_URL", database_url)
+    there = sqlite_of(tmp_path, "\n".join(CELERY["tables"]))
+    answer = ostinato("import", "django-celery-beat", there.url, "--yes", "--json")
+    told = json.loads(answer.out)
+    assert [(each["ref"], each["why"][:23]) for each in told["refused"]] == [("at sunrise", "A solar schedule has no")]
+    shown = {job["ref"]: the_json(ostinato("job", "show", job["job"], "--json")) for job in told["jobs"]}
+    assert {ref: job["status"] for ref, job in shown.items()} == {
+        "every six hours": "scheduled", "in the morning": "scheduled", "never ran": "scheduled",
+        "switched off": "paused", "once": "scheduled", "once, done": "completed", "positional": "paused",
+    }  # fmt: skip
+    six, morning = shown["every six hours"], shown["in the morning"]
+    assert (six["schedule"], six["args"], six["next_run_at"]) == ({"every": "6h"}, {"shop": 1}, "2027-01-01T02:00:00Z")
+    assert (morning["schedule"]["timezone"], morning["next_run_at"]) == ("Europe/Paris", "2027-01-01T08:30:00Z")
+    assert (morning["queue"], morning["description"]) == ("mail", "a letter")
+    assert the_json(ostinato("db", "check", "--json"))["problems"] == []

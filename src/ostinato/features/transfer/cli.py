@@ -28,6 +28,8 @@ KINDS: Final = {
     "interval": "Import the jobs of the interval scheduler: the tables jobs and job_executions.",
     "chronos": "Import the jobs of CHRONOS: lines of mongoexport.",
     "apscheduler": "Import the jobs of APScheduler 3: the table of a SQLAlchemyJobStore.",
+    "celery-beat": "Import beat_schedule of an app of Celery.",
+    "django-celery-beat": "Import the periodic tasks of django-celery-beat.",
 }
 
 

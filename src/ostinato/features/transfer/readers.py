@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,9 +16,9 @@ from ostinato.core.errors import Invalid, NotFound
 from ostinato.core.outcome import OutcomeKind
 from ostinato.core.zones import zone
 from ostinato.features.transfer import tables
+from ostinato.features.transfer.rules import celery, seeds
 from ostinato.features.transfer.rules import chronos as chronos_rules
 from ostinato.features.transfer.rules import crontab as crontab_rules
-from ostinato.features.transfer.rules import seeds
 from ostinato.features.transfer.rules.apscheduler import apscheduler_job
 from ostinato.features.transfer.rules.found import Reading, each, instant, text
 from ostinato.shapes.documents import listed, read_file
@@ -25,6 +26,7 @@ from ostinato.shapes.documents import listed, read_file
 LARGEST: Final = 1024 * 1024  # bytes of a crontab
 LARGEST_EXPORT: Final = 512 * LARGEST  # bytes of an export of documents
 STDIN: Final = "-"
+BEAT: Final = "django_celery_beat"  # the beginning of the names of its tables
 SHELL_TOO: Final = "Lines of a crontab are scripts: OSTINATO_ALLOW_SHELL=on is required too."
 
 
@@ -157,12 +159,49 @@ def _apscheduler(asked: Asked) -> Reading:
     return each(rows, lambda row: apscheduler_job(row, asked.now), "id")
 
 
+def _celery_beat(asked: Asked) -> Reading:
+    """Read `beat_schedule` of an app, which is imported. The file of beat is never opened: it is a pickle."""
+    conf = _loaded(asked.source).conf
+    timezone = zone(str(asked.timezone or conf.timezone or "UTC")).key
+    entries = [{"name": name, **entry} for name, entry in dict(conf.beat_schedule or {}).items()]
+    reading = each(entries, lambda row: celery.beat_entry(row["name"], row, timezone, asked.now), "name")
+    return replace(reading, notes=["Intervals count from now: when a task ran last is known only to beat."])
+
+
+def _loaded(source: str) -> Any:
+    """Import MODULE:APP from this folder, as Celery does."""
+    module, separator, name = source.partition(":")
+    if not separator or not module or not name:
+        raise Invalid(f"Give MODULE:APP, such as shop.celery:app, not {source[:60]!r}.")
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        found = getattr(import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise NotFound(f"{source} cannot be imported: {error}.") from None
+    if not hasattr(found, "conf"):
+        raise Invalid(f"{source} is no app of Celery: it has no conf.")
+    return found
+
+
+def _django_celery_beat(asked: Asked) -> Reading:
+    with tables.opened(asked.source) as there:
+        schedules = {
+            kind: {row["id"]: row for row in there.rows(f"SELECT * FROM {BEAT}_{kind}schedule")}
+            for kind in ("interval", "crontab", "clocked")
+        }
+        rows = there.rows(f"SELECT * FROM {BEAT}_periodictask WHERE name <> 'celery.backend_cleanup'")
+    return each(rows, lambda row: celery.periodic_task(row, schedules, asked.zone, asked.now), "name")
+
+
 KINDS: Final[Mapping[str, Kind]] = {
     "hermes": Kind("postgresql://HOST/hermes --definitions sources/", _hermes),
     "pipelit": Kind("sqlite:///pipelit.db", _pipelit),
     "interval": Kind("postgresql://HOST/crawler --history", _interval),
     "chronos": Kind("jobs.jsonl", _chronos),
     "apscheduler": Kind("sqlite:///jobs.sqlite", _apscheduler),
+    "celery-beat": Kind("shop.celery:app", _celery_beat),
+    "django-celery-beat": Kind("postgresql://HOST/shop", _django_celery_beat),
 }
 
 

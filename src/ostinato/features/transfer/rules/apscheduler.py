@@ -7,16 +7,13 @@ count from Monday = 0, and on the nights when the clocks change it runs at the s
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from itertools import islice
+from datetime import datetime, timedelta
 from typing import Any, Final
 
-from ostinato.core import cron
 from ostinato.core.duration import format_duration
 from ostinato.core.errors import Invalid
 from ostinato.core.lifecycle import FormerState
 from ostinato.core.schedule import Cron
-from ostinato.core.zones import passes, wall_at, zone
 from ostinato.features.transfer.rules.found import (
     Found,
     Times,
@@ -24,6 +21,7 @@ from ostinato.features.transfer.rules.found import (
     instant,
     once,
     other_nights,
+    shifted,
     text,
     without_empty,
 )
@@ -172,7 +170,7 @@ def _cron(state: Mapping[str, Any], now: datetime) -> _When:
         raise Invalid("Day and day_of_week must both match there; a cron schedule here runs when either does.")
     schedule = Cron(" ".join([*parts, weekdays]), timezone)
     written = " ".join(f"{name}='{_all(fields[name], name)}'" for name in BOUNDS if _all(fields[name], name) != "*")
-    times = _shifted(schedule)
+    times = shifted(schedule, both_passes=True)
     return _When(
         {"cron": schedule.expression, "timezone": timezone}, times, f"cron {written} {timezone}", _bounds(state),
         other_nights(times, schedule, now),
@@ -220,28 +218,3 @@ def _days_of(expression: Kept) -> Iterator[int]:
     if "first" in state and last is None:
         last = first
     yield from range(first, last + 1, step)
-
-
-def _shifted(schedule: Cron) -> Times:
-    """Return the times by its rule: in a gap the first one, shifted by it; in a fold on both passes."""
-    pattern, tz = cron.parse(schedule.expression), zone(schedule.timezone)
-
-    def line(after: datetime) -> Iterator[datetime]:
-        today: list[datetime] = []
-        shifted = None
-        day = None
-        for wall in pattern.forward(wall_at(after, tz) - timedelta(days=1)):
-            if day is not None and wall.date() != day:
-                yield from sorted(set(today))
-                today, shifted = [], None
-            day = wall.date()
-            instants = passes(wall, tz)
-            if not instants and shifted is None:
-                instants = (wall.replace(tzinfo=tz).astimezone(UTC),)
-                shifted = wall
-            today += instants
-
-    def times(after: datetime, n: int) -> Sequence[datetime]:
-        return list(islice((at for at in line(after) if at > after), n))
-
-    return times

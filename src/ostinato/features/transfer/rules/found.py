@@ -5,18 +5,20 @@ what changes its meaning (`changes`: such a job arrives paused). The rest is `Un
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from itertools import zip_longest
+from itertools import groupby, islice, zip_longest
 from typing import Any, Final
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
+from ostinato.core import cron
 from ostinato.core.duration import DAY
 from ostinato.core.errors import NOT_READABLE, Invalid
 from ostinato.core.lifecycle import FormerState, PastRun
 from ostinato.core.schedule import Cron, Schedule, preview
-from ostinato.core.zones import offset_at, zone
+from ostinato.core.zones import offset_at, passes, wall_at, zone
 
 TIMES: Final = 10  # due times that are compared
 SLIP: Final = timedelta(milliseconds=1)  # stores round to milliseconds
@@ -99,6 +101,34 @@ def by(schedule: Schedule, next_at: datetime | None = None) -> Times:
         return preview(schedule, begin, begin, n)
 
     return times
+
+
+def shifted(schedule: Cron, *, both_passes: bool) -> Times:
+    """Return the times of a cron expression as schedulers in Python often count them.
+
+    Of the times in a gap the first one counts, shifted by the gap. In a fold all count on the first pass only, or on
+    `both_passes`.
+    """
+    pattern, tz = cron.parse(schedule.expression), zone(schedule.timezone)
+
+    def times(after: datetime, n: int) -> Sequence[datetime]:
+        begin = wall_at(after, tz) - DAY
+        return list(islice((at for at in _shifted(pattern, tz, begin, both_passes) if at > after), n))
+
+    return times
+
+
+def _shifted(pattern: cron.Pattern, tz: ZoneInfo, begin: datetime, both_passes: bool) -> Iterator[datetime]:
+    for _, walls in groupby(pattern.forward(begin), datetime.date):
+        today, gap = set[datetime](), False
+        for wall in walls:
+            instants = passes(wall, tz)
+            if instants:
+                today.update(instants if both_passes else instants[:1])
+            elif not gap:
+                gap = True
+                today.add(wall.replace(tzinfo=tz).astimezone(UTC))
+        yield from sorted(today)
 
 
 def once(at: datetime) -> Times:
