@@ -74,7 +74,7 @@ ReloadOption = Annotated[bool, typer.Option("--reload", help="Restart when a Pyt
 
 def _version(asked: bool) -> None:
     if asked:
-        from ostinato.wiring import our_version
+        from ostinato.config.extras import our_version
 
         typer.echo(f"ostinato {our_version()}")
         raise typer.Exit

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ostinato.chance import RandomChance
 from ostinato.clock import Clock, MeasuredClock, uptime
 from ostinato.config import EngineKind, Settings
-from ostinato.config.extras import need, need_server
+from ostinato.config.extras import need, need_server, our_version
 from ostinato.core.model import Chance
 from ostinato.feature import features_of
 from ostinato.store import migrate
@@ -156,12 +156,3 @@ def build_api(
 
         api.add_middleware(IncomingTrace)
     return api
-
-
-def our_version() -> str:
-    from importlib.metadata import PackageNotFoundError, version  # takes 40 ms; most commands need no version
-
-    try:
-        return version("ostinato")
-    except PackageNotFoundError:
-        return "unknown"

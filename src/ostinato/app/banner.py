@@ -9,6 +9,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Final
 
 from ostinato.config import EngineKind, LogFormat, Settings
+from ostinato.config.extras import our_version
 from ostinato.core.errors import NotFound
 from ostinato.core.model import Status
 from ostinato.core.payload import LogMessage
@@ -17,7 +18,6 @@ from ostinato.core.zones import wall_at, zone
 from ostinato.service import JobView
 from ostinato.service.declarations import Applied
 from ostinato.service.secret_grants import Ungranted, few
-from ostinato.wiring import our_version
 
 if TYPE_CHECKING:
     from socket import socket

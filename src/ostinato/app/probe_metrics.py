@@ -7,10 +7,10 @@ from starlette.datastructures import Headers
 
 from ostinato.access.credentials import recogniser
 from ostinato.access.refusals import Refusal
+from ostinato.config.extras import our_version
 from ostinato.core.errors import Forbidden, Unauthorized
 from ostinato.rest.exporter import PrometheusText
 from ostinato.telemetry.reports import Counts
-from ostinato.wiring import our_version
 
 if TYPE_CHECKING:
     from ostinato.app.app import Ostinato

@@ -46,3 +46,13 @@ def is_installed(module: str) -> bool:
 def install(extra: str) -> str:
     """Return the command that installs an extra."""
     return f'pip install "ostinato[{extra}]"'
+
+
+def our_version() -> str:
+    """Return the version of this package."""
+    from importlib.metadata import PackageNotFoundError, version  # 30 ms
+
+    try:
+        return version("ostinato")
+    except PackageNotFoundError:
+        return "unknown"

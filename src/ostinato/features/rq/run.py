@@ -15,6 +15,7 @@ from redis.exceptions import RedisError
 from rq.job import Job as Entry
 
 from ostinato.config import Settings
+from ostinato.config.extras import our_version
 from ostinato.core.errors import StoreError, StoreUnavailable
 from ostinato.core.model import Claimed, Finished
 from ostinato.core.outcome import Cancelled, Lost
@@ -29,7 +30,7 @@ from ostinato.store.workers import NewWorker
 from ostinato.task import Registry
 from ostinato.telemetry.formatting import configure_logging
 from ostinato.telemetry.reports import Hooks, Telemetry
-from ostinato.wiring import Parts, observe, our_version
+from ostinato.wiring import Parts, observe
 
 log = logging.getLogger("ostinato.rq")
 
