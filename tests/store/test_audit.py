@@ -8,6 +8,7 @@ from uuid import UUID
 import pytest
 
 from ostinato.core.audit import FlawKind
+from ostinato.core.ids import FIRST_ID
 from ostinato.core.model import Event, Execution, Live
 from ostinato.core.outcome import OutcomeKind
 from ostinato.core.policy import Overlap
@@ -15,7 +16,6 @@ from ostinato.core.schedule import Cron
 from ostinato.store import audit, rows
 from ostinato.store.clock_record import JUMPED, LINE
 from ostinato.store.doctor import Checkup
-from ostinato.store.firing import FIRST_ID
 from ostinato.store.history import Keep
 from ostinato.store.workers import WENT_BACK
 from tests.build import DAY, HOUR, MINUTE, NOW, SECOND

@@ -4,10 +4,10 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from ostinato.core.ids import FIRST_ID
 from ostinato.core.model import AskedBy, Change, Event, Execution, Live, Skip, SkipReason, Status
 from ostinato.core.outcome import OutcomeKind
 from ostinato.store import history
-from ostinato.store.firing import FIRST_ID
 from ostinato.store.history import Keep, Position
 from tests.build import DAY, HOUR, MINUTE, NOW, SECOND, a_job, a_live, an_execution
 from tests.store.conftest import DONE, FAILURE, together

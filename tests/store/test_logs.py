@@ -3,8 +3,8 @@
 import logging
 from uuid import uuid4
 
+from ostinato.core.ids import FIRST_ID
 from ostinato.core.read_models import Stream
-from ostinato.store.firing import FIRST_ID
 from ostinato.store.history import Keep
 from ostinato.store.logs import LEAST_COUNTED, LogLine, size_of
 from tests.build import MINUTE

@@ -7,7 +7,7 @@ import traceback
 from importlib.util import find_spec
 from types import ModuleType
 
-from ostinato.app import Ostinato
+from ostinato.app.app import Ostinato
 from ostinato.config import Settings
 from ostinato.core.errors import Invalid, InvalidSetting
 

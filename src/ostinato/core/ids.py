@@ -9,6 +9,7 @@ MICROSECOND: Final = timedelta(microseconds=1)
 VERSION_7: Final = 7 << 76
 MILLISECOND_BITS: Final = 80  # below the milliseconds since the epoch
 VARIANT: Final = 0b10 << 62
+FIRST_ID: Final = UUID(int=0)  # before all ids
 
 UNKNOWN: Final = SafeUUID.unknown  # a lookup in an Enum costs a call
 

@@ -14,8 +14,8 @@ from uuid import UUID
 from ostinato.clock import Clock
 from ostinato.core.audit import AuditFlaw, FlawKind
 from ostinato.core.errors import StoreError
+from ostinato.core.ids import FIRST_ID
 from ostinato.core.model import Chance, Event
-from ostinato.store.firing import FIRST_ID
 from ostinato.store.store import Store
 from ostinato.telemetry.reports import Telemetry
 

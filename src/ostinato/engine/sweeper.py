@@ -10,9 +10,8 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from ostinato.clock import Clock
-from ostinato.core.ids import EPOCH
+from ostinato.core.ids import EPOCH, FIRST_ID
 from ostinato.core.model import Chance, Change
-from ostinato.store.firing import FIRST_ID
 from ostinato.store.history import Keep
 from ostinato.store.kernel import Kernel
 from ostinato.store.store import Store

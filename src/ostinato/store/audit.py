@@ -11,6 +11,7 @@ from uuid import UUID
 from ostinato.core.audit import AuditFlaw, FlawKind, Past, Pruned, audit, set_back_of, unreadable
 from ostinato.core.errors import NOT_READABLE
 from ostinato.core.hot import hot_dataclass
+from ostinato.core.ids import FIRST_ID
 from ostinato.core.lifecycle.due_times import FIRST_INSTANT, LAST_INSTANT
 from ostinato.core.model import AskedBy, Event, Job, Live, Skip
 from ostinato.core.outcome import OutcomeKind
@@ -20,7 +21,6 @@ from ostinato.store.adapt import from_micros, to_bytes, to_micros, to_uuid
 from ostinato.store.clock_record import noted_instant
 from ostinato.store.columns import columns_of
 from ostinato.store.database import Database, Tx
-from ostinato.store.firing import FIRST_ID
 
 JOBS: Final = 100  # maximum in one snapshot
 ROWS: Final = 20_000  # executions in one snapshot; a single job may have more

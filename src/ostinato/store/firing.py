@@ -12,6 +12,7 @@ from uuid import UUID
 
 from ostinato.core.duration import CLOCKS_AGREE
 from ostinato.core.errors import RowRefused, StoreError
+from ostinato.core.ids import FIRST_ID
 from ostinato.core.lifecycle import Dealt, fire, rewind
 from ostinato.core.lifecycle.fast_path import fire_plainly
 from ostinato.core.model import Change, Facts, Job, Live, Skip
@@ -25,7 +26,6 @@ log = logging.getLogger("ostinato.store")
 
 SET_ASIDE: Final = timedelta(minutes=1)
 REWOUND: Final = 200  # jobs whose next time is computed again in one transaction
-FIRST_ID: Final = UUID(int=0)
 
 Found = list[tuple[UUID, Facts]]
 

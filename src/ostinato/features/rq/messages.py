@@ -20,6 +20,7 @@ from rq.utils import utcparse
 
 from ostinato.clock import Clock
 from ostinato.core.errors import StoreError
+from ostinato.core.ids import FIRST_ID
 from ostinato.core.payload import LogMessage
 from ostinato.features.rq.rules import Deed, Message, SeenMessage, deed, second_of, to_stop, wanted
 from ostinato.features.rq.taking import Taking
@@ -34,7 +35,6 @@ FEW: Final = 20  # messages searched one by one; for more, the whole queue is re
 FAILED_FOR: Final = int(timedelta(days=1).total_seconds())  # RQ would store failed jobs for a year
 REDIS_PAUSE: Final = 5.0  # seconds without calls after a commit while Redis is unavailable
 DELIVER_AGAIN_AFTER: Final = 5  # seconds until the next delivery of a message that could not be executed
-FIRST_ID: Final = UUID(int=0)
 ENCODING: Final = "utf-8"
 
 
