@@ -13,23 +13,28 @@ import logging
 import sqlite3
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final, Protocol
 
 from ostinato.core.errors import StoreError
-
-if TYPE_CHECKING:
-    from ostinato.store.sqlite import SqliteDatabase
-
-if TYPE_CHECKING:
-    from ostinato.store.postgres import PostgresDatabase
+from ostinato.store.same_file import SameFile
 
 LONGEST_LOG: Final = 10_000  # pages
+
+
+class _File(Protocol):
+    """The part of a SQLite database that is used here."""
+
+    same_file: SameFile
+
+    def reader(self) -> sqlite3.Cursor: ...
+
+    def execute(self, cursor: sqlite3.Cursor, sql: str) -> list[tuple[Any, ...]]: ...
 
 
 class CommitWatcher:
     """Detector of commits by other connections; its numbers can only be compared on one connection."""
 
-    def __init__(self, database: "SqliteDatabase") -> None:
+    def __init__(self, database: _File) -> None:
         self._database = database
         self._cursor: sqlite3.Cursor | None = None
 
@@ -73,10 +78,25 @@ RETRY_AFTER: Final = 60.0  # seconds to wait if dead rows remain: a long transac
 LONGEST_PAUSE: Final = 600.0  # seconds
 
 
+class _Dialect(Protocol):
+    def table(self, name: str) -> str: ...
+
+
+class _Server(Protocol):
+    """The part of a PostgreSQL database that is used here."""
+
+    @property
+    def dialect(self) -> _Dialect: ...
+
+    def ask(self, question: str) -> list[tuple[Any, ...]]: ...
+
+    def execute_long(self, sql: str, limit: float) -> None: ...
+
+
 class Vacuum:
     """VACUUM of one database's busy tables. If the role does not own them, the server only warns."""
 
-    def __init__(self, database: "PostgresDatabase", clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, database: _Server, clock: Callable[[], float] = time.monotonic) -> None:
         self._database, self._clock = database, clock
         self._not_before = float("-inf")
 
