@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
-from ostinato.core.lifecycle import due_times
+from ostinato.core.lifecycle.due_times import INSTANT, next_due
 from ostinato.core.model import Job
 from ostinato.core.schedule import is_recurring
 from ostinato.core.searching import DueTimes, Expired, no_limit, search
@@ -35,7 +35,7 @@ def _times(job: Job, now: datetime) -> Iterator[datetime | None]:
         yield from _inside(job, facts.next_due_at)
         after = facts.next_due_at
     closed = 0
-    while closed < MOST_CLOSED and (due := due_times.next_due(job.definition, facts, after)) is not None:
+    while closed < MOST_CLOSED and (due := next_due(job.definition, facts, after)) is not None:
         inside = list(_inside(job, due))
         yield from inside or (None,)
         closed = 0 if inside else closed + 1
@@ -53,4 +53,4 @@ def _inside(job: Job, due: datetime) -> Iterator[datetime]:
 
 def _before_opening(job: Job, due: datetime) -> datetime:
     window = job.policies.window
-    return due if window is None else max(due, window.next_opening(due) - due_times.INSTANT)
+    return due if window is None else max(due, window.next_opening(due) - INSTANT)

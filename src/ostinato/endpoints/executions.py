@@ -5,8 +5,7 @@ from uuid import UUID
 
 from ostinato.core.access import Role
 from ostinato.core.errors import NotFound
-from ostinato.endpoints.jobs import Ref
-from ostinato.endpoints.table import Ask, InPath, Table
+from ostinato.endpoints.table import Ask, InPath, JobRef, Table
 from ostinato.shapes.executions import ExecutionAnswer, ExecutionList
 from ostinato.shapes.queries import AllExecutionsQuery, CancelQuery, ExecutionQuery, refuse_both
 
@@ -16,7 +15,7 @@ ExecutionId = Annotated[str, InPath("id", "The id of an execution.")]
 
 
 @TABLE.get("/jobs/{id}/executions", Role.VIEWER)
-def list_executions_of(ask: Ask, ref: Ref, asked: ExecutionQuery) -> ExecutionList:
+def list_executions_of(ask: Ask, ref: JobRef, asked: ExecutionQuery) -> ExecutionList:
     """List the executions of a job, the newest first."""
     return _page(ask, ref, asked)
 

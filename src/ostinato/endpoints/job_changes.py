@@ -10,8 +10,7 @@ from ostinato.core.errors import Forbidden, OstinatoError, Stale, UnknownTask
 from ostinato.core.model import Definition
 from ostinato.core.stops import Stop
 from ostinato.endpoints.job_answers import answer, answers
-from ostinato.endpoints.jobs import Ref
-from ostinato.endpoints.table import Ask, Table, header
+from ostinato.endpoints.table import Ask, JobRef, Table, header
 from ostinato.service import JobView, Service
 from ostinato.service.paging import PAGE_LIMIT
 from ostinato.shapes import job_body
@@ -52,7 +51,7 @@ def create_job(ask: Ask, body: JobBody, asked: MakeQuery) -> JobAnswer:
 
 @TABLE.put("/jobs/{id}", Role.ADMIN, headers=(IF_MATCH,))
 @TABLE.patch("/jobs/{id}", Role.ADMIN, headers=(IF_MATCH,))
-def edit_job(ask: Ask, ref: Ref, body: JobEdit) -> JobAnswer:
+def edit_job(ask: Ask, ref: JobRef, body: JobEdit) -> JobAnswer:
     """Change the fields that the body contains. A run in progress does not change.
 
     The body may be an earlier answer with some fields edited.
@@ -85,7 +84,7 @@ def steer_many(ask: Ask, body: BulkBody) -> BulkAnswer:
 
 
 @TABLE.post("/jobs/{id}/run", Role.OPERATOR, tag="control", status=202)
-def run_job(ask: Ask, ref: Ref, body: RunBody | None = None) -> JobAnswer:
+def run_job(ask: Ask, ref: JobRef, body: RunBody | None = None) -> JobAnswer:
     """Run the job now, in addition to its schedule; args are merged into the job's."""
     args = None if body is None else body.args
     view = ask.service.jobs.run(ref, args, by=ask.by)

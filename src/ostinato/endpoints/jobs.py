@@ -1,11 +1,9 @@
 """Questions about jobs: list, count, get, due times, skips, why; and deletion."""
 
-from typing import Annotated
-
 from ostinato.core.access import Role
 from ostinato.core.model import Status
 from ostinato.endpoints.job_answers import answer, answers
-from ostinato.endpoints.table import Ask, InPath, Table
+from ostinato.endpoints.table import Ask, JobRef, Table
 from ostinato.shapes.answers import JsonObject
 from ostinato.shapes.due_times import TimesAnswer
 from ostinato.shapes.executions import SkipAnswer, SkipList
@@ -14,8 +12,6 @@ from ostinato.shapes.queries import JobQuery, NextQuery, SkipQuery, WhyQuery, re
 from ostinato.shapes.why import WhyAnswer
 
 TABLE = Table("jobs")
-
-Ref = Annotated[str, InPath("id", "The id of a job, or its key.")]
 
 
 class Gone(JsonObject):
@@ -47,13 +43,13 @@ def count_jobs(ask: Ask) -> dict[Status, int]:
 
 
 @TABLE.get("/jobs/{id}", Role.VIEWER)
-def get_job(ask: Ask, ref: Ref) -> JobAnswer:
+def get_job(ask: Ask, ref: JobRef) -> JobAnswer:
     """Get a job by its id or its key."""
     return answer(ask, ask.service.jobs.get(ref))
 
 
 @TABLE.delete("/jobs/{id}", Role.ADMIN)
-def delete_job(ask: Ask, ref: Ref) -> Gone:
+def delete_job(ask: Ask, ref: JobRef) -> Gone:
     """Delete a job with its history. A run in progress is asked to stop. A declared job stays deleted."""
     deleted = ask.service.jobs.delete(ref, by=ask.by.name)
     message = f"Job {ref} is deleted."
@@ -65,7 +61,7 @@ def delete_job(ask: Ask, ref: Ref) -> Gone:
 
 
 @TABLE.get("/jobs/{id}/next", Role.VIEWER)
-def next_times(ask: Ask, ref: Ref, asked: NextQuery) -> TimesAnswer:
+def next_times(ask: Ask, ref: JobRef, asked: NextQuery) -> TimesAnswer:
     """List the next due times of a job. There are none while it is paused, or after its end.
 
     The search uses 250 ms of CPU time at most; `complete` is false if that was too little.
@@ -75,7 +71,7 @@ def next_times(ask: Ask, ref: Ref, asked: NextQuery) -> TimesAnswer:
 
 
 @TABLE.get("/jobs/{id}/skips", Role.VIEWER)
-def list_skips(ask: Ask, ref: Ref, asked: SkipQuery) -> SkipList:
+def list_skips(ask: Ask, ref: JobRef, asked: SkipQuery) -> SkipList:
     """List the skipped due times with their reasons, the newest first."""
     view = ask.service.jobs.get(ref)
     found = ask.service.jobs.skips(view.id, asked.limit)
@@ -83,6 +79,6 @@ def list_skips(ask: Ask, ref: Ref, asked: SkipQuery) -> SkipList:
 
 
 @TABLE.get("/jobs/{id}/why", Role.VIEWER)
-def why(ask: Ask, ref: Ref, asked: WhyQuery) -> WhyAnswer:
+def why(ask: Ask, ref: JobRef, asked: WhyQuery) -> WhyAnswer:
     """Explain the occurrence at or before an instant, as data and as sentences."""
     return WhyAnswer.of(ask.service.jobs.why(ref, asked.at))

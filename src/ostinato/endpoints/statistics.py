@@ -1,15 +1,14 @@
 """Statistics of one job and of all jobs."""
 
 from ostinato.core.access import Role
-from ostinato.endpoints.jobs import Ref
-from ostinato.endpoints.table import Ask, Table
+from ostinato.endpoints.table import Ask, JobRef, Table
 from ostinato.shapes.statistics import JobStatsAnswer, MetricsAnswer
 
 TABLE = Table("statistics")
 
 
 @TABLE.get("/jobs/{id}/stats", Role.VIEWER)
-def job_stats(ask: Ask, ref: Ref) -> JobStatsAnswer:
+def job_stats(ask: Ask, ref: JobRef) -> JobStatsAnswer:
     """Get the statistics of a job."""
     return JobStatsAnswer.of(ask.service.jobs.stats(ref))
 

@@ -3,7 +3,7 @@
     TABLE = Table("jobs")
 
     @TABLE.get("/jobs/{id}/why", Role.VIEWER)
-    def why(ask: Ask, ref: Ref, asked: WhyQuery) -> WhyAnswer:
+    def why(ask: Ask, ref: JobRef, asked: WhyQuery) -> WhyAnswer:
         return WhyAnswer.of(ask.service.jobs.why(ref, asked.at))
 
 The parameters of a function say what it takes: a part of the path (`InPath`), a query (an args type, see
@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, is_dataclass
 from functools import cache, cached_property
 from importlib import import_module
 from inspect import signature
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar, cast, get_type_hints
 from urllib.parse import unquote
 
 from ostinato.core.access import Admission, Caller, Role
@@ -104,6 +104,9 @@ class InPath:
             return self.kind.read(text)
         except Flaw as flaw:
             raise WrongArgument(self.name, f"{self.name} {flaw.rest}") from None
+
+
+JobRef = Annotated[str, InPath("id", "The id of a job, or its key.")]
 
 
 @dataclass(frozen=True, slots=True)

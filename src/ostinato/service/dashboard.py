@@ -18,10 +18,10 @@ from ostinato.core.upcoming import foreseen
 from ostinato.core.zones import change_between, offset_at, zone
 from ostinato.service.doctor import LATE_AFTER, LATELY, Finding, FindingState, failures, judge
 from ostinato.service.executions import ExecutionService
-from ostinato.service.jobs import JobService, Ref
+from ostinato.service.jobs import JobService
 from ostinato.service.metrics import Figures
 from ostinato.service.paging import PAGE_LIMIT, Page, execution_key
-from ostinato.service.views import ExecutionView, JobView
+from ostinato.service.views import ExecutionView, JobView, Ref
 from ostinato.store.dashboard import Course
 from ostinato.store.doctor import Checkup
 from ostinato.store.store import Store

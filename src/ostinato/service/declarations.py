@@ -23,8 +23,8 @@ from ostinato.core.policy import Policies
 from ostinato.core.retry import UNNAMED, Backoff
 from ostinato.core.schedule import Cron, Every, Manual, Once
 from ostinato.core.window import Window
-from ostinato.service.jobs import JobService, Ref
-from ostinato.service.views import JobView
+from ostinato.service.jobs import JobService
+from ostinato.service.views import JobView, Ref
 from ostinato.store.database import Duplicate
 from ostinato.store.store import Store
 

@@ -9,10 +9,9 @@ from ostinato.core import lifecycle
 from ostinato.core.errors import Conflict, Invalid, NotFound
 from ostinato.core.model import Chance, Change, Execution, Job, Live
 from ostinato.core.read_models import STATES, LogPage
-from ostinato.service.jobs import JobService, Ref
 from ostinato.service.log_levels import MOST_LINES, level_of
 from ostinato.service.paging import PAGE_LIMIT, Page, check_page, check_words, execution_cursor, execution_key
-from ostinato.service.views import ExecutionView
+from ostinato.service.views import ExecutionView, Ref
 from ostinato.service.why import Inquiry
 from ostinato.store.search import ExecutionKey
 from ostinato.store.store import Store
@@ -23,8 +22,8 @@ LiveRule = Callable[[Job, Sequence[Live], Live], Change]
 class ExecutionService:
     """Commands and questions about executions: queued, running and ended."""
 
-    def __init__(self, store: Store, clock: Clock, chance: Chance, jobs: JobService) -> None:
-        self._store, self._clock, self._chance, self._jobs = store, clock, chance, jobs
+    def __init__(self, store: Store, clock: Clock, chance: Chance, find_job: Callable[[Ref], UUID]) -> None:
+        self._store, self._clock, self._chance, self._find_job = store, clock, chance, find_job
 
     def get(self, execution_id: UUID) -> ExecutionView:
         """Return one execution, live or ended."""
@@ -57,7 +56,7 @@ class ExecutionService:
         for state in states:
             if state not in STATES:
                 raise Invalid(f"There is no state {state[:60]!r}; there are {', '.join(STATES)}.")
-        job_id = None if job is None else self._jobs.get(job).id
+        job_id = None if job is None else self._find_job(job)
         before = execution_key(cursor)
         found = self._store.search.executions(job_id, states, task, limit, offset, before)
         return Page(tuple(self._views(found.rows)), found.total, execution_cursor(found.last))

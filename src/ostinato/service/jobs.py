@@ -29,13 +29,12 @@ from ostinato.core.why import BY_HAND, Why
 from ostinato.service.known_tasks import KnownTasks
 from ostinato.service.metrics import Figures
 from ostinato.service.paging import PAGE_LIMIT, Page, Sort, check_page, check_words, job_cursor, job_key
-from ostinato.service.views import JobStats, JobView
+from ostinato.service.views import JobStats, JobView, Ref
 from ostinato.service.why import Inquiry
 from ostinato.store.jobs import Copies, Rule
 from ostinato.store.search import JobKey
 from ostinato.store.store import Store
 
-Ref = UUID | str
 ALL = JobFilter()
 WAITING = (Status.PENDING, Status.QUEUED)
 

@@ -18,7 +18,7 @@ from ostinato.service.declarations import Declarations
 from ostinato.service.doctor import Finding, check_up
 from ostinato.service.executions import ExecutionService
 from ostinato.service.idempotency import Repeats
-from ostinato.service.jobs import JobService, Ref
+from ostinato.service.jobs import JobService
 from ostinato.service.keys import KeyService
 from ostinato.service.known_tasks import KnownTasks, no_task
 from ostinato.service.metrics import Gauges, Metrics, metrics
@@ -26,6 +26,7 @@ from ostinato.service.paging import PAGE_LIMIT
 from ostinato.service.secret_grants import Ungranted, few, ungranted
 from ostinato.service.sessions import SessionService
 from ostinato.service.tasks import TaskService
+from ostinato.service.views import Ref
 from ostinato.store.feed import Feed
 from ostinato.store.store import Store
 from ostinato.task import Task
@@ -55,7 +56,7 @@ class Service:
         known = self.known = KnownTasks(store, clock, tasks, own, permits)
         self.jobs = JobService(store, clock, chance, app, known)
         self.tasks = TaskService(known)
-        self.executions = ExecutionService(store, clock, chance, self.jobs)
+        self.executions = ExecutionService(store, clock, chance, lambda ref: self.jobs.get(ref).id)
         self.board = DashboardService(store, clock, self.jobs, self.executions)
         self.declarations = Declarations(store, clock, self.jobs, app)
         self.keys = KeyService(store, clock, chance)

@@ -15,6 +15,8 @@ from ostinato.core.stops import Stop, stop_of, stop_of_job
 from ostinato.core.trace import shown
 from ostinato.store.jobs import JobRow
 
+Ref = UUID | str  # a job: its id, or its key
+
 
 @dataclass(frozen=True, slots=True)
 class JobView:

@@ -16,7 +16,7 @@ from ostinato.core.task_schema import TaskSchema
 from ostinato.store import rows
 from ostinato.store.adapt import from_micros, to_micros, to_uuid
 from ostinato.store.database import Database, Row, Tx
-from ostinato.store.queue import Queue
+from ostinato.store.settling import Settling
 
 log = logging.getLogger("ostinato.store")
 
@@ -60,7 +60,7 @@ class LeaseSeen:
 class Workers:
     """Table of workers, and of the queues they serve."""
 
-    def __init__(self, database: Database, queue: Queue, chance: Chance) -> None:
+    def __init__(self, database: Database, queue: Settling, chance: Chance) -> None:
         self._database = database
         self._queue = queue
         self._chance = chance

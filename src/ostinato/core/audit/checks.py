@@ -15,7 +15,7 @@ from ostinato.core.payload import decode
 CHECKS: Final[tuple[Callable[[Case], Found], ...]] = (
     records.identities, records.counters, records.numbers, records.times, records.budgets, records.overlaps,
     records.places, records.workers, records.arguments, due_times.twice, due_times.left_over, due_times.last_due,
-    due_times.next_due,
+    due_times.next_time,
 )  # fmt: skip
 READERS: Final[Mapping[str, Callable[[str], object]]] = {
     "schedule": schedule_of,

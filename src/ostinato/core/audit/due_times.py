@@ -7,8 +7,15 @@ from operator import attrgetter
 
 from ostinato.core.audit.case import Case, FlawKind, Found
 from ostinato.core.hot import hot_dataclass
-from ostinato.core.lifecycle import due_times
-from ostinato.core.lifecycle.due_times import FIRED_AHEAD, FIRST_INSTANT, INSTANT
+from ostinato.core.lifecycle.due_times import (
+    FIRED_AHEAD,
+    FIRST_INSTANT,
+    INSTANT,
+    count_due,
+    due_times,
+    newest_due,
+    next_due,
+)
 from ostinato.core.model import Skip
 from ostinato.core.policy import CatchUp
 from ostinato.core.schedule import Once
@@ -83,16 +90,16 @@ def _follows(record: Record, due: list[datetime]) -> bool:
 
 
 def _after(case: Case, after: datetime) -> Iterator[datetime]:
-    return due_times.due_times(case.job.definition, case.facts, after)
+    return due_times(case.job.definition, case.facts, after)
 
 
 def _counts(case: Case, record: Record) -> bool:
     """Return True if a range begins and ends with a due time and has its stated number of them."""
     definition, facts, before = case.job.definition, case.facts, record.first - INSTANT
     return (
-        due_times.next_due(definition, facts, before) == record.first
-        and due_times.newest_due(definition, facts, record.last, before) == record.last
-        and due_times.count_due(definition, facts, before, record.last) == record.count
+        next_due(definition, facts, before) == record.first
+        and newest_due(definition, facts, record.last, before) == record.last
+        and count_due(definition, facts, before, record.last) == record.count
     )
 
 
@@ -112,9 +119,9 @@ def _compared(case: Case, records: list[Record], until: datetime) -> Found:
 
 
 def _missing(case: Case, dealt: datetime, until: datetime) -> Found:
-    count = due_times.count_due(case.job.definition, case.facts, dealt, until)
+    count = count_due(case.job.definition, case.facts, dealt, until)
     if count:
-        first = due_times.next_due(case.job.definition, case.facts, dealt)
+        first = next_due(case.job.definition, case.facts, dealt)
         many = "a due time has" if count == 1 else f"{count} due times have"
         yield FlawKind.NO_RECORD, f"{many} no record, the first is {first}"
 
@@ -134,7 +141,7 @@ def last_due(case: Case) -> Found:
         )
 
 
-def next_due(case: Case) -> Found:
+def next_time(case: Case) -> Found:
     """Check that `next_due_at` is the time that `next_time.name_next` sets."""
     computed = case.facts.computed_at
     ahead = computed is not None and computed > case.now + FIRED_AHEAD
@@ -192,8 +199,8 @@ def _by_schedule(case: Case) -> Iterator[datetime | None]:
     dealt = max(facts.anchor, facts.last_due_at or facts.anchor)
     if facts.first_run_waits:
         yield facts.next_due_at
-    yield due_times.next_due(definition, facts, dealt)
-    yield due_times.next_due(definition, facts, max(dealt, facts.computed_at or dealt))
+    yield next_due(definition, facts, dealt)
+    yield next_due(definition, facts, max(dealt, facts.computed_at or dealt))
     yield from _named_later(case)
     yield from _looked_at_again(case)
 
@@ -206,7 +213,7 @@ def _looked_at_again(case: Case) -> Iterator[datetime]:
         return
     edited = facts.computed_at is None or facts.updated_at >= facts.computed_at
     if definition.policies.catch_up is CatchUp.ALL or edited:
-        yield from (each for each in [due_times.next_due(definition, facts, due - INSTANT)] if each == due)
+        yield from (each for each in [next_due(definition, facts, due - INSTANT)] if each == due)
 
 
 def _named_later(case: Case) -> Iterator[None]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Final
 
-from ostinato.core.lifecycle import due_times
+from ostinato.core.lifecycle.due_times import INSTANT, newest_due
 from ostinato.core.model import Execution, Job, Live, Skip, SkipReason
 from ostinato.core.schedule import Manual
 from ostinato.core.why.attempts import attempt_told
@@ -45,7 +45,7 @@ def unrecorded_due(job: Job, at: datetime, now: datetime) -> datetime | None:
     if definition.policies.fixed_delay or (facts.ended_at and facts.ended_at <= at):
         return None
     floor = max(facts.last_due_at or facts.anchor, facts.anchor)
-    return due_times.newest_due(definition, facts, min(at, now), floor)
+    return newest_due(definition, facts, min(at, now), floor)
 
 
 def recorded_due(evidence: Evidence) -> datetime | None:
@@ -59,7 +59,7 @@ def due_in(skip: Skip, job: Job, at: datetime) -> datetime:
     """Return the newest due time of a skip up to an instant; after a change of the schedule only its ends are known."""
     if at >= skip.last_due_at:
         return skip.last_due_at
-    due = due_times.newest_due(job.definition, job.facts, at, skip.first_due_at - due_times.INSTANT)
+    due = newest_due(job.definition, job.facts, at, skip.first_due_at - INSTANT)
     return due or skip.first_due_at
 
 
@@ -196,7 +196,7 @@ def _nothing(evidence: Evidence) -> Why:
 def _before_the_first(evidence: Evidence) -> bool:
     """Return True if nothing was due between the beginning of this schedule and the instant."""
     job, anchor = evidence.job, evidence.job.facts.anchor
-    return anchor <= evidence.at and due_times.newest_due(job.definition, job.facts, evidence.at, anchor) is None
+    return anchor <= evidence.at and newest_due(job.definition, job.facts, evidence.at, anchor) is None
 
 
 def _why(evidence: Evidence, verdict: Verdict, due: datetime | None, told: Iterable[Told]) -> Why:

@@ -15,8 +15,8 @@ from ostinato.features.crawling.search import (
     WholePage,
 )
 from ostinato.service import Service
-from ostinato.service.jobs import Ref
 from ostinato.service.paging import check_page, check_words
+from ostinato.service.views import Ref
 
 __all__ = [
     "COUNTED",

@@ -13,7 +13,7 @@ from ostinato.core.errors import Conflict, Invalid, NotFound
 from ostinato.features.notifications.hooks import Hook, Measure, NoticeKind, Threshold
 from ostinato.features.notifications.outbox import Delivery, Outbox, Tally
 from ostinato.service import Service
-from ostinato.service.jobs import Ref
+from ostinato.service.views import Ref
 
 MOST_HOOKS: Final = 100
 MOST_THRESHOLDS: Final = 10

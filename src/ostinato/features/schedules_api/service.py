@@ -11,8 +11,8 @@ from ostinato.core.read_models import LastRun
 from ostinato.core.schedule import is_recurring
 from ostinato.features.schedules_api.rows import Counted, Schedules
 from ostinato.service import JobView, Service
-from ostinato.service.jobs import Ref
 from ostinato.service.paging import Page, check_page
+from ostinato.service.views import Ref
 
 
 class Word(StrEnum):
