@@ -12,12 +12,12 @@ from typing import Final
 
 from ostinato.core import cron
 from ostinato.core import schedule as when
+from ostinato.core.duration import MICROSECOND
 from ostinato.core.policy import Policies
 from ostinato.core.schedule import Cron, Every, Schedule
 from ostinato.core.window import Window
 from ostinato.core.zones import offset_at, wall_at, zone
 
-INSTANT: Final = timedelta(microseconds=1)
 DAY: Final = timedelta(days=1)
 CACHED_COUNTS: Final = 8192
 
@@ -45,7 +45,7 @@ class Grid:
 def load(schedule: Schedule, policies: Policies, next_due_at: datetime, grid: Grid) -> Sequence[int]:
     """Count the due times of a job in each stretch. Repeats are not counted down, and with a fixed delay each run
     takes no time: more is not known in advance."""
-    end = grid.end if policies.end_at is None else min(grid.end, policies.end_at + INSTANT)
+    end = grid.end if policies.end_at is None else min(grid.end, policies.end_at + MICROSECOND)
     counts = list(_counts(schedule, next_due_at, grid))
     for number, count in enumerate(counts):
         begin, until = grid.stretch(number)
@@ -54,7 +54,7 @@ def load(schedule: Schedule, policies: Policies, next_due_at: datetime, grid: Gr
         if until <= next_due_at or begin >= end:
             counts[number] = 0
         elif begin < next_due_at or until > end:
-            inside = max(begin, next_due_at) - INSTANT, min(until, end) - INSTANT
+            inside = max(begin, next_due_at) - MICROSECOND, min(until, end) - MICROSECOND
             counts[number] = when.count_between(schedule, _anchor(schedule, next_due_at), *inside)
         if policies.window is not None and counts[number]:
             counts[number] = _within(policies.window, schedule, next_due_at, grid.stretch(number), counts[number])
@@ -73,7 +73,7 @@ def _counts(schedule: Schedule, next_due_at: datetime, grid: Grid) -> Sequence[i
         case Every(period):
             anchor = next_due_at - period
             return [
-                when.count_between(schedule, anchor, begin - INSTANT, until - INSTANT)
+                when.count_between(schedule, anchor, begin - MICROSECOND, until - MICROSECOND)
                 for begin, until in map(grid.stretch, range(grid.count))
             ]
         case Cron():
@@ -101,7 +101,7 @@ def _cron(schedule: Cron, grid: Grid) -> tuple[int, ...]:
     offsets = {offset_at(grid.start + (day - 1) * DAY, tz) for day in days} | {offset_at(grid.end + DAY, tz)}
     if len(offsets) > 1:
         return tuple(
-            cron.count_between(pattern, tz, begin - INSTANT, until - INSTANT)
+            cron.count_between(pattern, tz, begin - MICROSECOND, until - MICROSECOND)
             for begin, until in map(grid.stretch, range(grid.count))
         )
     counts = [0] * grid.count
@@ -118,10 +118,10 @@ def _within(
 ) -> int:
     """Count the due times that a window admits; a window that opens and closes within a stretch is ignored."""
     begin, until = stretch
-    is_open = {window.contains(begin), window.contains(until - INSTANT)}
+    is_open = {window.contains(begin), window.contains(until - MICROSECOND)}
     if len(is_open) == 1:
         return count if is_open.pop() else 0
-    anchor, inside, due = _anchor(schedule, next_due_at), 0, max(begin, next_due_at) - INSTANT
+    anchor, inside, due = _anchor(schedule, next_due_at), 0, max(begin, next_due_at) - MICROSECOND
     while (following := when.next_after(schedule, anchor, due)) is not None and following < until:
         inside += window.contains(following)
         due = following

@@ -12,7 +12,7 @@ from operator import attrgetter
 from uuid import UUID
 
 from ostinato.core import schedule as when
-from ostinato.core.lifecycle import due_times
+from ostinato.core.lifecycle.due_times import FIRED_AHEAD, FIRST_INSTANT, INSTANT, count_due, newest_due, next_due
 from ostinato.core.limits import limit_key
 from ostinato.core.model import (
     RUN_SLOT,
@@ -94,14 +94,14 @@ class Draft:
     @property
     def dealt_until(self) -> datetime:
         """The instant up to which every due time has its record; a recurring job begins at its anchor."""
-        begin = self.facts.anchor if self.recurring else due_times.FIRST_INSTANT
+        begin = self.facts.anchor if self.recurring else FIRST_INSTANT
         return max(begin, self.facts.last_due_at or begin)
 
     @property
     def goes_on_from(self) -> datetime:
         """The instant after which the next due time is sought; not beyond now, where a wrong clock left gaps."""
         dealt = self.dealt_until
-        return dealt if dealt - self.now <= due_times.FIRED_AHEAD else self.now
+        return dealt if dealt - self.now <= FIRED_AHEAD else self.now
 
     @property
     def its_time_has_come(self) -> bool:
@@ -164,7 +164,7 @@ class Draft:
         if slot == WAITING_PLACE:
             waits_for: WaitsFor | None = WaitsFor.TURN
         else:
-            waits_for = WaitsFor.TIME if run_at - self.now > due_times.FIRED_AHEAD else None
+            waits_for = WaitsFor.TIME if run_at - self.now > FIRED_AHEAD else None
         self._queue(
             number=self.facts.last_number, attempt=0, due_at=due_at, asked=asked, run_at=run_at,
             slot=slot, waits_for=waits_for, args=args,
@@ -309,18 +309,18 @@ class Draft:
 
     def skip_between(self, reason: SkipReason, after: datetime, until: datetime) -> None:
         """Record every due time d with after < d <= until, if there is one."""
-        first = due_times.next_due(self.definition, self.facts, after)
-        last = due_times.newest_due(self.definition, self.facts, until, after)
+        first = next_due(self.definition, self.facts, after)
+        last = newest_due(self.definition, self.facts, until, after)
         if first is not None and last is not None:
-            self.skip(reason, first, last, due_times.count_due(self.definition, self.facts, after, until))
+            self.skip(reason, first, last, count_due(self.definition, self.facts, after, until))
 
     def cut_back(self, skip: Skip) -> None:
         """End a skip at now: its later due times have not come yet."""
-        floor, facts, schedule = skip.first_due_at - due_times.INSTANT, self.facts, self.definition.schedule
+        floor, facts, schedule = skip.first_due_at - INSTANT, self.facts, self.definition.schedule
         if isinstance(schedule, Every):
             facts = replace(facts, anchor=skip.first_due_at - schedule.period)  # its grid, not a later one
-        last = due_times.newest_due(self.definition, facts, self.now, floor)
-        count = due_times.count_due(self.definition, facts, floor, self.now)
+        last = newest_due(self.definition, facts, self.now, floor)
+        count = count_due(self.definition, facts, floor, self.now)
         self._rewritten.append(replace(skip, last_due_at=last or skip.first_due_at, count=count))
         self.facts.skipped -= skip.count - count
 
@@ -384,5 +384,5 @@ class Draft:
         self._remove(live)
         facts = self.facts
         if facts.last_due_at == live.due_at:
-            before = live.due_at - due_times.INSTANT
-            facts.last_due_at = due_times.newest_due(self.definition, facts, before, facts.anchor) or facts.anchor
+            before = live.due_at - INSTANT
+            facts.last_due_at = newest_due(self.definition, facts, before, facts.anchor) or facts.anchor
