@@ -13,7 +13,7 @@ from tests.extras import EXTRAS, PROJECT, Installation, closure
 
 pytestmark = pytest.mark.xdist_group("extras")
 
-MODULES = 430  # of a program that has run a job, on each Python
+MODULES = 378  # of a program that has run a job, on each Python
 
 LIBRARY = """
 import asyncio, json, sys

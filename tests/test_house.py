@@ -125,7 +125,7 @@ def test_a_claim_has_one_fast_path_and_says_so():
 # What the kernel may know of features: 003's word `url` becomes a `crawl`, the setting `engine` offers `rq`, and
 # requests over HTTP need what the extra `sources` brings.
 KNOWN_OF_FEATURES = {
-    ("shapes/interval_job.py", "crawl"), ("config/kinds.py", "rq"), ("outgoing/calling.py", "sources"),
+    ("shapes/job_words.py", "crawl"), ("config/kinds.py", "rq"), ("outgoing/calling.py", "sources"),
     ("dashboard/app.py", "templates"),  # a folder of every feature
 }  # fmt: skip
 ABOVE = ("features", "app", "rq.py", "program.py", "testing", "django", "flask", "feature.py")

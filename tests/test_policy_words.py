@@ -15,14 +15,12 @@ from pydantic import TypeAdapter
 from typer.testing import CliRunner
 
 from ostinato import Ostinato
-from ostinato.cli.job_flags import describing
-from ostinato.core.choice import Choice
+from ostinato.cli.jobs import describing
 from ostinato.core.model import SkipReason
-from ostinato.core.policy import POLICY_WORDS, CatchUp, Isolation, Overlap, Policies
-from ostinato.core.retry import BACKOFF_WORDS
+from ostinato.core.policy import BACKOFF_WORDS, POLICY_WORDS, CatchUp, Choice, Isolation, Overlap, Policies
 from ostinato.core.why import explain
 from ostinato.dashboard.forms.job import FIELDS, FROM_SIGNATURE, GROUPS, WHEN
-from ostinato.dashboard.job import ALWAYS
+from ostinato.dashboard.jobs import ALWAYS
 from ostinato.engine.running import RUNNING
 from ostinato.options import TaskOptions
 from ostinato.shapes.job_answer import JobAnswer

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ostinato.outgoing.rate_headers import RateHeaders, asked_of
+from ostinato.outgoing.reply import RateHeaders, asked_of
 from tests.build import HOUR, MINUTE, NOW, SECOND
 
 EPOCH = int(NOW.timestamp())

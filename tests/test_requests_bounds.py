@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from ostinato.core.auth import Bearer
 from ostinato.core.errors import BadAnswer, NotAllowed, TooMuch, Unreachable
 from ostinato.outgoing import Bounds, Credentials
-from ostinato.outgoing.rate_headers import RateHeaders
-from ostinato.outgoing.reply import parse_json
+from ostinato.outgoing.reply import RateHeaders, parse_json
 from tests.build import SECOND
 from tests.calls import fetch, outgoing, run
 from tests.playground import answered

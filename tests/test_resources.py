@@ -12,7 +12,7 @@ import pytest
 
 from ostinato import Context, Invalid, Ostinato
 from ostinato.task.open_resources import Resources
-from ostinato.task.resource import Resource
+from ostinato.task.registry import Resource
 
 said: list[str] = []
 VARIABLE: ContextVar[str] = ContextVar("variable", default="nothing")

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from ostinato.app import Ostinato
     from ostinato.core.errors import Conflict, Invalid, NotFound, OstinatoError
-    from ostinato.core.retry import Backoff
-    from ostinato.core.window import Window
+    from ostinato.core.policy import Backoff
+    from ostinato.core.times import Window
     from ostinato.handle import Handle, RunFailed
     from ostinato.task import Context, Defer, GiveUp, RetryLater
 
@@ -33,8 +33,8 @@ __all__ = [
 MODULES: Final = {
     "Ostinato": "app",
     **dict.fromkeys(("Conflict", "Invalid", "NotFound", "OstinatoError"), "core.errors"),
-    "Backoff": "core.retry",
-    "Window": "core.window",
+    "Backoff": "core.policy",
+    "Window": "core.times",
     **dict.fromkeys(("Handle", "RunFailed"), "handle"),
     **dict.fromkeys(("Context", "Defer", "GiveUp", "RetryLater"), "task"),
 }

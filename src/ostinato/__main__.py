@@ -2,7 +2,7 @@
 
 import sys
 
-from ostinato.cli.codes import BAD_INPUT
+from ostinato.cli.client import BAD_INPUT
 from ostinato.config.extras import COMMAND_LINE, need
 from ostinato.core.errors import MissingExtra
 

@@ -5,7 +5,7 @@ import threading
 from datetime import datetime
 from uuid import UUID
 
-from ostinato.core.ids import head_of, uuid_of
+from ostinato.core.model import head_of, uuid_of
 
 FIRST_BITS = 60  # random bits of the first id of an instant, of 62; later ids rise from there
 STEP_BITS = 24  # random bits of the step to the next id

@@ -16,8 +16,8 @@ from functools import partial
 from threading import Lock
 from typing import Final, NamedTuple, Protocol
 
-from ostinato.core.duration import CLOCKS_AGREE, parse_duration
 from ostinato.core.errors import Invalid
+from ostinato.core.times import CLOCKS_AGREE, parse_duration
 
 SAMPLES = 3
 PROMPT = 0.1

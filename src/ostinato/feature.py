@@ -10,7 +10,7 @@ imported when it is first needed, and found by its name:
                    pages of the jobs and executions of a task; `SECTIONS`: sections of an execution's page
     args.py        `BUILT_INS`: the descriptions of its tasks, and task.py `TASKS`: their code by name
     calls.py       `CALLS`: what a running task may ask of its worker, as `ctx.call("feature.name", request)`
-    steps.py       `STEPS`: the rules of tasks whose runs queue steps, by task: classes of a store (store/steps.py)
+    steps.py       `STEPS`: the rules of tasks whose runs queue steps, by task: classes of a store (store/locking.py)
     gate.py        `gate(kernel, in_store)`: the gate that each request to another host passes; one feature has it
     removal.sql    statements that delete rows of removed jobs, some at a time: `:ids` of the jobs, `:limit` of the rows
     tidy.py        `tidy(kernel, now)`: deletes rows that are only old; the sweeper calls it from time to time

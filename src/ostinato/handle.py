@@ -8,9 +8,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from ostinato.core.duration import parse_duration
 from ostinato.core.errors import Conflict, OstinatoError
 from ostinato.core.model import Status
+from ostinato.core.times import parse_duration
 
 if TYPE_CHECKING:
     from ostinato.service import ExecutionView, JobView, Service

@@ -5,15 +5,12 @@ from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal, TypedDict
 
-from ostinato.core.choice import Choice
-from ostinato.core.duration import parse_duration
 from ostinato.core.errors import Invalid, InvalidSchedule
 from ostinato.core.model import Definition
-from ostinato.core.policy import Isolation, Policies
-from ostinato.core.retry import Backoff, BackoffKind
+from ostinato.core.policy import Backoff, BackoffKind, Choice, Isolation, Policies
 from ostinato.core.schedule import Cron, Every, Manual, Once, Schedule
+from ostinato.core.times import Window, parse_duration
 from ostinato.core.trace import stored
-from ostinato.core.window import Window
 
 Duration = str | float | timedelta
 

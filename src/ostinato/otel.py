@@ -39,7 +39,7 @@ from ostinato.core.schedule import Once
 from ostinato.core.trace import Sending, continues, traced, traceparent_of
 from ostinato.task import Context, Registry
 from ostinato.task.around import ours
-from ostinato.task.outcomes import hide_frames_of
+from ostinato.task.signals import hide_frames_of
 from ostinato.telemetry.reports import End, Telemetry
 
 SYSTEM: Final = "ostinato"
@@ -82,7 +82,7 @@ def observe(telemetry: Telemetry, registry: Registry) -> None:
     """Trace and measure the runs of a worker."""
     registry.tracer = Runs()
     registry.arounds.put_first(IN_TRACE)
-    telemetry.observers += (Measures(),)
+    telemetry.observers += (_Measures(),)
 
 
 class Runs:
@@ -137,7 +137,7 @@ class Enqueues:
                 span.set_attribute("messaging.batch.message_count", len(sending.job_ids))
 
 
-class Measures:
+class _Measures:
     """The metrics of runs."""
 
     def __init__(self) -> None:

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 from typer.main import get_command
 
-from ostinato.cli.codes import BAD_INPUT, FOUND_SOMETHING, INTERRUPTED, OF_INPUT, exit_code
-from ostinato.cli.light_params import lighten
+from ostinato.cli.client import BAD_INPUT, FOUND_SOMETHING, INTERRUPTED, OF_INPUT, exit_code
 from ostinato.cli.output import plain
-from ostinato.cli.verbs import DatabaseOption
+from ostinato.cli.verbs import DatabaseOption, lighten
 from ostinato.config import EngineKind, Settings
 from ostinato.core.errors import Invalid, InvalidSetting, OstinatoError
 from ostinato.feature import Features, features_of
@@ -34,9 +33,9 @@ ROOT: Final[Mapping[str, Any]] = {
 }
 # Groups of commands, and the modules that they are imported from when they are named; those of features come after.
 GROUPS: Final = {
-    "job": "ostinato.cli.jobs", "execution": "ostinato.cli.executions", "task": "ostinato.cli.tasks",
+    "job": "ostinato.cli.jobs", "execution": "ostinato.cli.executions", "task": "ostinato.cli.operating",
     "queue": "ostinato.cli.operating", "key": "ostinato.cli.credentials", "token": "ostinato.cli.credentials",
-    "access": "ostinato.cli.credentials", "db": "ostinato.program", "config": "ostinato.cli.configuration",
+    "access": "ostinato.cli.credentials", "db": "ostinato.program", "config": "ostinato.cli.offline",
 }  # fmt: skip
 ALONE: Final = ("workers", "stats", "top")  # commands of ostinato.cli.operating without a group
 
@@ -220,7 +219,7 @@ def preview(
     as_json: Annotated[bool, typer.Option("--json", help="Print only the instants, in UTC, as JSON.")] = False,
 ) -> None:
     """Show the next due times of a schedule."""
-    from ostinato.cli.preview import preview
+    from ostinato.cli.offline import preview
 
     preview(schedule, timezone, after, count, as_json)
 
@@ -228,7 +227,7 @@ def preview(
 @db.command()
 def upgrade(database: DatabaseOption = None, as_json: JsonOption = False) -> None:
     """Create the schema, or upgrade it."""
-    from ostinato.cli.database import upgrade
+    from ostinato.cli.maintenance import upgrade
 
     upgrade(database, as_json)
 
@@ -236,7 +235,7 @@ def upgrade(database: DatabaseOption = None, as_json: JsonOption = False) -> Non
 @db.command()
 def check(database: DatabaseOption = None, as_json: JsonOption = False) -> None:
     """Audit the database for inconsistencies. Exit code 1 if there are any."""
-    from ostinato.cli.database import check
+    from ostinato.cli.maintenance import check
 
     check(database, as_json)
 
@@ -244,7 +243,7 @@ def check(database: DatabaseOption = None, as_json: JsonOption = False) -> None:
 @db.command()
 def backup(file: FileArgument, database: DatabaseOption = None, as_json: JsonOption = False) -> None:
     """Copy the database into a new SQLite file, while workers run."""
-    from ostinato.cli.database import backup
+    from ostinato.cli.maintenance import backup
 
     backup(file, database, as_json)
 
@@ -252,7 +251,7 @@ def backup(file: FileArgument, database: DatabaseOption = None, as_json: JsonOpt
 @db.command()
 def restore(file: FileArgument, database: DatabaseOption = None, as_json: JsonOption = False) -> None:
     """Restore a backup into an empty database, SQLite or PostgreSQL."""
-    from ostinato.cli.database import restore
+    from ostinato.cli.maintenance import restore
 
     restore(file, database, as_json)
 
@@ -263,7 +262,7 @@ def doctor(
     as_json: JsonOption = False,
 ) -> None:
     """Check the installation, with advice for each problem. Exit code 1 if something is wrong."""
-    from ostinato.cli.doctor import doctor
+    from ostinato.cli.maintenance import doctor
 
     doctor(database, as_json)
 

@@ -3,7 +3,7 @@
     rq worker default --with-scheduler --serializer json       with OSTINATO_APP=shop:app in its environment
 
 The functions of seed 001 have the same names here. Each run enqueues the next one, so no scheduler process is needed.
-`python -m ostinato.rq` is one worker of a `Crew` (features/rq/crew.py), with its order on stdin.
+`python -m ostinato.rq` is one worker of a `Crew` (features/rq/engine.py), with its order on stdin.
 """
 
 import json
@@ -28,7 +28,7 @@ except ImportError:
 from ostinato.app import Ostinato
 from ostinato.app.loading import load_app
 from ostinato.core.errors import InvalidSetting, OstinatoError
-from ostinato.engine.retrying import until_available
+from ostinato.engine.duties import until_available
 from ostinato.features.rq.messages import connect
 from ostinato.features.rq.run import RqEngine
 from ostinato.features.rq.worker import RqWorker, wait_for_redis

@@ -19,14 +19,14 @@ from sentry_sdk.crons import capture_checkin
 from sentry_sdk.integrations.logging import ignore_logger
 from sentry_sdk.utils import event_from_exception
 
-from ostinato.core.duration import MINUTE
 from ostinato.core.lifecycle.settling import may_retry
 from ostinato.core.model import AskedBy, Claimed, Definition, Execution, Live
 from ostinato.core.outcome import Failed, OutcomeKind
 from ostinato.core.schedule import Cron, Every, Schedule
+from ostinato.core.times import MINUTE
 from ostinato.task import Context, Registry, Terminated
 from ostinato.task.around import ours
-from ostinato.task.outcomes import frames_of_task, hide_frames_of, of_failure
+from ostinato.task.signals import frames_of_task, hide_frames_of, of_failure
 from ostinato.telemetry.reports import End, Telemetry
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def observe(telemetry: Telemetry, registry: Registry) -> None:
     for name in OUR_LOGGERS:
         ignore_logger(name)
     registry.arounds.put_first(REPORTING)
-    telemetry.observers += (CheckIns(),)
+    telemetry.observers += (_CheckIns(),)
 
 
 def _capture(ctx: Context, error: BaseException) -> None:
@@ -103,7 +103,7 @@ def _about(ctx: Context) -> dict[str, Any]:
     return {name: value for name, value in told.items() if value is not None}
 
 
-class CheckIns:
+class _CheckIns:
     """The check-ins of recurring jobs: one for each occurrence of the schedule, whatever its attempts."""
 
     def started(self, claimed: Sequence[Claimed]) -> None:

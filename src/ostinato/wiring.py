@@ -132,7 +132,7 @@ def build_api(
     from ostinato.access.refusals import RefusalLog
     from ostinato.access.sessions import Visitors, session_recogniser
     from ostinato.dashboard.app import DashboardFirst, Site
-    from ostinato.rest import health, metrics  # half a second of imports, only for servers
+    from ostinato.rest import monitoring  # half a second of imports, only for servers
     from ostinato.rest.app import create_app
     from ostinato.rest.exporter import PrometheusText
 
@@ -143,8 +143,8 @@ def build_api(
         recognise=recognise,
         by_session=session_recogniser(recognise),
         routers=[
-            health.router(lambda: [*service.unready(), *engine.troubles()]),
-            metrics.router(PrometheusText(service, engine.measure(), our_version(), refused)),
+            monitoring.health_router(lambda: [*service.unready(), *engine.troubles()]),
+            monitoring.metrics_router(PrometheusText(service, engine.measure(), our_version(), refused)),
         ],
         version=our_version(),
     )

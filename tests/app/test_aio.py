@@ -13,9 +13,9 @@ from ostinato.app import aio
 from ostinato.engine.threads import AT_ONCE, few_threads
 from ostinato.handle import RunFailed
 from ostinato.service import Service
+from ostinato.service.access import KeyService
 from ostinato.service.executions import ExecutionService
 from ostinato.service.jobs import JobService
-from ostinato.service.keys import KeyService
 from ostinato.service.tasks import TaskService
 from tests.app.conftest import during
 from tests.docs import reference

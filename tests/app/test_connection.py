@@ -19,11 +19,10 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from ostinato.app.connection import Connection, HttpLimits
 from ostinato.app.listening import Listening
-from ostinato.app.serving import HttpServer
+from ostinato.app.serving import Connection, HttpLimits, HttpServer
 from ostinato.config import Settings
-from ostinato.rest.body_reader import BodyReader
+from ostinato.rest.middleware import BodyReader
 from tests.waiting import PATIENCE, eventually
 
 LONG = PATIENCE  # a limit that no test reaches

@@ -9,8 +9,7 @@ import pytest
 from ostinato import Ostinato, Window
 from ostinato.core.errors import NotFound
 from ostinato.core.model import Status
-from ostinato.core.policy import Policies
-from ostinato.core.retry import Backoff
+from ostinato.core.policy import Backoff, Policies
 from ostinato.core.schedule import Cron, Every
 from ostinato.service.declarations import fingerprint
 from tests.app.conftest import NewApp, during

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from ostinato import Ostinato
-from ostinato.app.banner import banner
+from ostinato.app.starting import banner
 from ostinato.core.errors import Conflict, NotFound
 from ostinato.core.model import DeclinedJob, Status
 from ostinato.features.sources.service import SourceService

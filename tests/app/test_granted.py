@@ -7,10 +7,10 @@ import json
 import pytest
 from starlette.testclient import TestClient
 
-from ostinato.app.banner import announce
+from ostinato.app.starting import announce
 from ostinato.core.auth import InHeader
-from ostinato.core.duration import HOUR
-from ostinato.features.notifications.hooks import NoticeKind
+from ostinato.core.times import HOUR
+from ostinato.features.notifications.rules import NoticeKind
 from ostinato.features.notifications.service import HookService, NewHook
 from ostinato.features.providers.rules import Provider
 from ostinato.features.providers.service import ProviderService

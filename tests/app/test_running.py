@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from ostinato import Context, Ostinato, RetryLater
-from ostinato.app.banner import banner
+from ostinato.app.starting import banner
 from ostinato.core.model import Status
 from ostinato.feature import our_features
 from tests.app.conftest import during

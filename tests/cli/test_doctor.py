@@ -7,8 +7,8 @@ from uuid import UUID
 import pytest
 
 from ostinato import Ostinato
-from ostinato.core.duration import MINUTE, SECOND
 from ostinato.core.read_models import QueueRow, WorkerRow
+from ostinato.core.times import MINUTE, SECOND
 from ostinato.service.doctor import FindingState, clock_offset, judge, zone_data
 from ostinato.store.doctor import DoctorSnapshot, QueueWaiting, Wanted
 

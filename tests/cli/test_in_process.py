@@ -10,7 +10,7 @@ from fastapi.testclient import TestClient
 from ostinato import Ostinato
 from ostinato.cli.client import Request, path
 from ostinato.cli.direct import InProcessClient, whoami
-from ostinato.cli.light_params import lighten
+from ostinato.cli.verbs import lighten
 from ostinato.endpoints.table import tables
 from ostinato.program import tree
 from ostinato.rest.app import create_app

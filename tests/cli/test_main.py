@@ -140,7 +140,7 @@ def test_a_closed_pipe_is_no_error(monkeypatch, tmp_path):
     def closed(*_, **__):
         raise BrokenPipeError
 
-    monkeypatch.setattr("ostinato.cli.preview.preview", closed)
+    monkeypatch.setattr("ostinato.cli.offline.preview", closed)
     with (tmp_path / "out").open("w") as out:
         monkeypatch.setattr("sys.stdout", out)
         assert run(["preview", "30m"]) == 0

@@ -4,9 +4,23 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from ostinato.cli import run_shown
-from ostinato.cli.output import Column, FactsTable, Listing, Sentences, Several, in_black, in_colour, plain, show
-from ostinato.cli.times import absolute, at_length, relative, took, when
+from ostinato.cli import shown as run_shown
+from ostinato.cli.output import (
+    Column,
+    FactsTable,
+    Listing,
+    Sentences,
+    Several,
+    absolute,
+    at_length,
+    in_black,
+    in_colour,
+    plain,
+    relative,
+    show,
+    took,
+    when,
+)
 
 NOW = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
 
@@ -184,5 +198,5 @@ def test_how_far_it_is(progress, words):
 
 
 def test_what_it_has_counted():
-    assert run_shown._counters({"bytes_sent": 1204, "requests": 2}) == "bytes sent 1,204, requests 2"
-    assert run_shown._counters(None) is None
+    assert run_shown._counted({"bytes_sent": 1204, "requests": 2}) == "bytes sent 1,204, requests 2"
+    assert run_shown._counted(None) is None

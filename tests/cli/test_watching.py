@@ -17,7 +17,7 @@ from types import SimpleNamespace
 import pytest
 
 from ostinato import Ostinato
-from ostinato.cli import watching
+from ostinato.cli import verbs
 from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.system
@@ -115,8 +115,8 @@ def test_an_interrupt_that_a_callback_of_sqlite_swallows_ends_it_all_the_same(mo
             os.kill(os.getpid(), signal.SIGINT)
         return {}
 
-    monkeypatch.setattr(watching, "_lines", lambda ask: [ask() for _ in range(3)])
-    watching.live(SimpleNamespace(as_json=True), ask, lambda _: None)
+    monkeypatch.setattr(verbs, "_lines", lambda ask: [ask() for _ in range(3)])
+    verbs.live(SimpleNamespace(as_json=True), ask, lambda _: None)
     assert len(asked) == 1
 
 

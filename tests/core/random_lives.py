@@ -10,10 +10,9 @@ from datetime import time, timedelta
 from ostinato.core.audit import AuditFlaw, Past, Pruned, SetBack, audit
 from ostinato.core.errors import Conflict, NotFound
 from ostinato.core.outcome import Cancelled, Completed, Deferred, Error, Failed, Interrupted, Lost, TimedOut
-from ostinato.core.policy import CatchUp, FirstRun, OnLost, Overlap, WhenExhausted
-from ostinato.core.retry import Backoff
+from ostinato.core.policy import Backoff, CatchUp, FirstRun, OnLost, Overlap, WhenExhausted
 from ostinato.core.schedule import Cron, Every, Manual, Once
-from ostinato.core.window import Window
+from ostinato.core.times import Window
 from tests.build import AHEAD, DAY, HOUR, MINUTE, NOW, SECOND, WORKER, a_definition
 from tests.core.life import Life
 

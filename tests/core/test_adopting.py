@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from ostinato.core.audit import Past, Pruned, audit
-from ostinato.core.ids import EPOCH
 from ostinato.core.lifecycle import FormerState, PastRun, adopt, fire, resume, settle, status
-from ostinato.core.model import AskedBy, Ending, Job, Status, WaitsFor
+from ostinato.core.model import EPOCH, AskedBy, Ending, Job, Status, WaitsFor
 from ostinato.core.outcome import Completed, OutcomeKind
 from ostinato.core.policy import CatchUp, WhenExhausted
 from tests.build import CHANCE, DAY, HOUR, MINUTE, NOW, SECOND, WORKER, a_definition

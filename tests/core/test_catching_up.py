@@ -7,7 +7,7 @@ import pytest
 
 from ostinato.core.model import Status
 from ostinato.core.policy import CatchUp, Overlap
-from ostinato.core.window import Window
+from ostinato.core.times import Window
 from tests.build import DAY, HOUR, MINUTE, NOW, SECOND
 from tests.core.life import Life, hours
 

@@ -9,7 +9,7 @@ from ostinato.core.lifecycle import create
 from ostinato.core.model import AskedBy, Status, WaitsFor
 from ostinato.core.policy import CatchUp, FirstRun
 from ostinato.core.schedule import Cron, Every, Manual, Once
-from ostinato.core.window import Window
+from ostinato.core.times import Window
 from tests.build import DAY, HOUR, MINUTE, NOW, SECOND, FixedChance, a_definition
 from tests.core.faults import INSTANT, faults
 from tests.core.life import Life

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ostinato.core.errors import InvalidSchedule
 from ostinato.core.schedule import Cron, count_between, latest_at_or_before, next_after, preview
-from ostinato.core.zones import offset_at, zone, zone_names
+from ostinato.core.times import offset_at, zone, zone_names
 from tests.core.cron_oracle import due_times, utc
 
 MICROSECOND, SECOND, HOUR = timedelta(microseconds=1), timedelta(seconds=1), timedelta(hours=1)

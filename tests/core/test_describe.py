@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ostinato.core.describe import describe
-from ostinato.core.duration import DAY, HOUR, WEEK
-from ostinato.core.schedule import Cron, Every, Manual, Once
+from ostinato.core.schedule import Cron, Every, Manual, Once, describe
+from ostinato.core.times import DAY, HOUR, WEEK
 from tests.core.cron_oracle import utc
 
 

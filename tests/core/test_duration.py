@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ostinato.core.duration import CALENDAR, format_duration, parse_duration
 from ostinato.core.errors import Invalid
+from ostinato.core.times import CALENDAR, format_duration, parse_duration
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from ostinato.core.lifecycle.fast_path import fire_plainly, last_time, may_be_pl
 from ostinato.core.model import Finished
 from ostinato.core.outcome import Lost
 from ostinato.core.policy import CatchUp, Overlap
-from ostinato.core.window import Window
+from ostinato.core.times import Window
 from tests.build import HOUR, MINUTE, NOW, SECOND, FixedChance, a_definition, a_live
 from tests.core.life import FAILURE, SUCCESS, Life, is_plain, plainly
 

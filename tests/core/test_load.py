@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from ostinato.core import schedule as when
-from ostinato.core.load import Grid, load
+from ostinato.core.forecast import Grid, load
 from ostinato.core.policy import Policies
 from ostinato.core.schedule import Cron, Every, Once
-from ostinato.core.window import Window
+from ostinato.core.times import Window
 from tests.build import DAY, HOUR, MINUTE, NOW
 
 WEEK = Grid(NOW, HOUR, 7 * 24)

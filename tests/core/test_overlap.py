@@ -3,8 +3,7 @@
 import pytest
 
 from ostinato.core.model import WAITING_PLACE, AskedBy, SkipReason, WaitsFor
-from ostinato.core.policy import Overlap
-from ostinato.core.retry import Backoff
+from ostinato.core.policy import Backoff, Overlap
 from tests.build import DAY, HOUR, NOW
 from tests.core.life import FAILURE, SUCCESS, Life, hours
 

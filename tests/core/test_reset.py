@@ -6,9 +6,8 @@ import pytest
 
 from ostinato.core.model import AskedBy, Status
 from ostinato.core.outcome import OutcomeKind
-from ostinato.core.policy import WhenExhausted
-from ostinato.core.retry import Backoff
-from ostinato.core.window import Window
+from ostinato.core.policy import Backoff, WhenExhausted
+from ostinato.core.times import Window
 from tests.build import AHEAD, DAY, HOUR, MINUTE, NOW, SECOND
 from tests.core.life import Life, hours
 from tests.core.states import GIVE_UP, a_source, due_once, use_up

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ostinato.core.errors import Invalid
-from ostinato.core.retry import Backoff, BackoffKind, delay, spread_out
+from ostinato.core.policy import Backoff, BackoffKind, delay, spread_out
 from tests.build import HOUR, MINUTE, SECOND
 
 HALF = 0.5  # chance that neither adds nor takes away

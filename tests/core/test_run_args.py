@@ -6,10 +6,9 @@ from hypothesis import strategies as st
 
 from ostinato.core import lifecycle
 from ostinato.core.access import Role
-from ostinato.core.checks import check_definition
+from ostinato.core.checks import check_definition, check_run_args, merge
 from ostinato.core.errors import Forbidden, Invalid, WrongArgument
 from ostinato.core.payload import decode, encode
-from ostinato.core.run_args import check_run_args, merge
 from ostinato.feature import our_features
 from tests.build import NOW, FixedChance, a_definition, a_job
 

@@ -8,7 +8,7 @@ from ostinato.core.errors import Conflict
 from ostinato.core.model import AskedBy, Status, WaitsFor
 from ostinato.core.outcome import Cancelled, OutcomeKind
 from ostinato.core.policy import FirstRun, Overlap
-from ostinato.core.window import Window
+from ostinato.core.times import Window
 from tests.build import AHEAD, DAY, HOUR, MINUTE, NOW, SECOND
 from tests.core.life import FAILURE, SUCCESS, Life, hours
 from tests.core.states import a_life

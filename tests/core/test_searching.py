@@ -2,10 +2,9 @@
 
 from itertools import count
 
-from ostinato.core.schedule import Cron, due_times
-from ostinato.core.searching import no_limit, search
-from ostinato.core.upcoming import foreseen
-from ostinato.core.window import Window
+from ostinato.core.forecast import foreseen
+from ostinato.core.schedule import Cron, due_times, no_limit, search
+from ostinato.core.times import Window
 from tests.build import HOUR, NOW, a_job
 
 RARE = Cron("0 0 29 2 */7")  # the 29th of February, on a Sunday

@@ -16,8 +16,7 @@ from ostinato.core.outcome import (
     OutcomeKind,
     TimedOut,
 )
-from ostinato.core.policy import OnLost, Overlap, WhenExhausted
-from ostinato.core.retry import Backoff
+from ostinato.core.policy import Backoff, OnLost, Overlap, WhenExhausted
 from tests.build import DAY, HOUR, MINUTE, NOW, SECOND, WORKER
 from tests.core.life import FAILURE, SUCCESS, Life
 from tests.core.states import GIVE_UP, NO, ONCE, due_once

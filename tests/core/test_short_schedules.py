@@ -7,8 +7,7 @@ import pytest
 from ostinato.core.encoding import policies_of, policies_text
 from ostinato.core.lifecycle import backoff_of, settle
 from ostinato.core.outcome import Error, Failed, Lost
-from ostinato.core.policy import Policies
-from ostinato.core.retry import UNNAMED, Backoff, BackoffKind
+from ostinato.core.policy import UNNAMED, Backoff, BackoffKind, Policies
 from ostinato.core.schedule import Cron, Every, Manual, Once, shortest_gap
 from tests.build import CHANCE, HOUR, MINUTE, NOW, SECOND, a_job, a_live
 

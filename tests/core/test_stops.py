@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from ostinato.core.account import Stopped
-from ostinato.core.stops import stop_of, stop_of_job
+from ostinato.core.account import Stopped, stop_of, stop_of_job
 from tests.build import NOW, WORKER, a_live
 
 

@@ -14,7 +14,7 @@ from ostinato import Context, Invalid
 from ostinato.core.errors import WrongArgument
 from ostinato.core.task_schema import check_by_schema
 from ostinato.task import Task
-from ostinato.task.describing import schema_of
+from ostinato.task.parameters import schema_of
 
 
 class Mood(StrEnum):

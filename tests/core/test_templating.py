@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ostinato.core.arguments import Flaw
-from ostinato.core.templating import fill, fill_text, holes
+from ostinato.core.arguments import Flaw, fill, fill_text, holes
 
 NAMES = {
     "a": "one",

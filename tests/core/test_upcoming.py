@@ -4,9 +4,9 @@ from datetime import timedelta
 
 import pytest
 
+from ostinato.core.forecast import upcoming
 from ostinato.core.model import Ending
-from ostinato.core.upcoming import upcoming
-from ostinato.core.window import Window
+from ostinato.core.times import Window
 from tests.build import DAY, HOUR, MINUTE, NOW, a_job
 
 MORNING = Window.from_json({"from": "09:00", "to": "11:30"})

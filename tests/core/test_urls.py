@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ostinato.core.urls import Hop, follow, host_of, with_params
+from ostinato.core.addresses import Hop, follow, host_of, with_params
 
 START = "https://api.example.org/v1/items?page=1"
 SECRETS = {"Authorization": "Bearer s3cret", "Cookie": "a=b", "X-Token": "s3cret", "Accept": "text/csv"}

@@ -9,10 +9,10 @@ import pytest
 from ostinato.core.model import AskedBy, Ending, Event, Skip, SkipReason, Status, WaitsFor
 from ostinato.core.outcome import OutcomeKind
 from ostinato.core.policy import CatchUp
+from ostinato.core.times import Window
 from ostinato.core.why import Because, Evidence, Presence, Verdict, explain
+from ostinato.core.why.explain import between, span
 from ostinato.core.why.values import absence
-from ostinato.core.why.words import between, span
-from ostinato.core.window import Window
 from tests.build import DAY, HOUR, MINUTE, NOW, SECOND, a_job, a_live, an_execution
 
 DUE = NOW + HOUR

@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ostinato.core.errors import Invalid
-from ostinato.core.window import EVERY_DAY, Window
-from ostinato.core.zones import zone
+from ostinato.core.times import EVERY_DAY, Window, zone
 from tests.core.cron_oracle import utc
 
 MICROSECOND, MINUTE = timedelta(microseconds=1), timedelta(minutes=1)

@@ -7,7 +7,7 @@ import pytest
 from ostinato.core.lifecycle import Dealt, fire, rewind
 from ostinato.core.model import AskedBy, Skip, SkipReason, Status
 from ostinato.core.policy import CatchUp, Overlap
-from ostinato.core.window import Window
+from ostinato.core.times import Window
 from tests.build import AHEAD, DAY, HOUR, MINUTE, NOW, SECOND, FixedChance, a_job, a_live
 from tests.core.life import Life, hours
 from tests.core.states import a_source, use_up

@@ -8,9 +8,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from ostinato.core import zones
+from ostinato.core import times as zones
 from ostinato.core.errors import Invalid
-from ostinato.core.zones import gap_end, passes, wall_span, zone, zone_data_version, zone_names
+from ostinato.core.times import gap_end, passes, wall_span, zone, zone_data_version, zone_names
 from tests.core.cron_oracle import utc
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from ostinato.core.schedule import Cron
 from ostinato.dashboard import calendar, overview
-from ostinato.service.allowance import allowance
+from ostinato.service.paging import allowance
 from tests.dashboard.busy import Busy
 from tests.dashboard.conftest import Visitor
 

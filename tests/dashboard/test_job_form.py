@@ -13,8 +13,7 @@ from ostinato import Ostinato
 from ostinato.core.access import Role
 from ostinato.core.model import Definition
 from ostinato.core.payload import encode
-from ostinato.core.policy import Policies
-from ostinato.core.retry import UNNAMED
+from ostinato.core.policy import UNNAMED, Policies
 from ostinato.core.schedule import Cron, Every, Manual
 from tests.dashboard.conftest import Visitor
 

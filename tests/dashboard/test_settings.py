@@ -6,7 +6,7 @@ import re
 from html import unescape
 
 from ostinato.core.access import Role
-from ostinato.service.keys import KEY
+from ostinato.service.access import KEY
 from tests.dashboard.conftest import SECRET, Visitor
 
 PAGE = "/settings"

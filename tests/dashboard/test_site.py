@@ -5,10 +5,10 @@ from datetime import timedelta
 
 import pytest
 
-from ostinato.access.bodies import LARGEST_BODY
+from ostinato.access.requests import LARGEST_BODY
 from ostinato.access.tokens import Tokens
 from ostinato.core.access import Role
-from ostinato.service.sessions import LONGEST_SESSION
+from ostinato.service.access import LONGEST_SESSION
 from tests.dashboard.conftest import SECRET, Visitor
 
 EVERYWHERE = ["/", "/login", "/static/style.css", "/nowhere", "/static/nothing.css"]

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from ostinato.core.audit import FlawKind
-from ostinato.engine import auditor as auditing
-from ostinato.engine.auditor import Auditor
+from ostinato.engine import sweeper as auditing
+from ostinato.engine.sweeper import Auditor
 from ostinato.service.doctor import FindingState, judge, still_flawed
 from ostinato.store import audit
 from ostinato.store.doctor import Checkup

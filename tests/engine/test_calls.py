@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from ostinato.core.errors import Invalid, LeaseLost, StoreUnavailable
-from ostinato.engine import calls
-from ostinato.engine.calls import TaskCalls
+from ostinato.engine import worker
+from ostinato.engine.worker import TaskCalls
 from ostinato.store.kernel import Kernel, TaskCall
 from ostinato.task import CallReply
 from tests.build import a_live
@@ -70,7 +70,7 @@ def test_a_call_on_the_loop_is_refused_because_it_waits_for_the_database():
 
 
 def test_a_call_is_repeated_while_the_database_is_unavailable_if_it_says_so(monkeypatch):
-    monkeypatch.setattr(calls, "AGAIN", 0)
+    monkeypatch.setattr(worker, "AGAIN", 0)
     shop = Shop(repeats=True)
     shop.failures = [StoreUnavailable("away"), StoreUnavailable("away")]
     assert asked(shop).value == 3
@@ -87,7 +87,7 @@ def test_a_repeated_call_ends_when_the_lease_is_lost(monkeypatch):
     def lose(_seconds):
         shop.trusted = False
 
-    monkeypatch.setattr(calls.time, "sleep", lose)
+    monkeypatch.setattr(worker.time, "sleep", lose)
     with pytest.raises(LeaseLost):
         asked(shop)
     assert len(shop.asked) == 1

@@ -11,7 +11,7 @@ import threading
 
 import pytest
 
-from ostinato.engine.capture import captured
+from ostinato.engine.logbook import captured
 from ostinato.task import Context
 from tests.engine.conftest import Rig
 from tests.waiting import PATIENCE, until

@@ -8,7 +8,7 @@ from contextvars import copy_context
 
 import pytest
 
-from ostinato.engine.run_on_loop import charged
+from ostinato.engine.threads import charged
 from tests.isolation.work import spins
 
 

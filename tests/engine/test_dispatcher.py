@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from ostinato.core.errors import StoreUnavailable
-from ostinato.core.zones import zone_data_version
+from ostinato.core.times import zone_data_version
 from ostinato.engine.dispatcher import AHEAD, BATCH
 from ostinato.store.audit import ZONE_DATA
 from tests.build import HOUR, MINUTE, NOW, SECOND

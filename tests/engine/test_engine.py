@@ -15,8 +15,8 @@ from unittest.mock import Mock
 import pytest
 
 from ostinato.clock import HOLDS_FOR, MeasuredClock, SystemClock
+from ostinato.engine import duties
 from ostinato.engine import engine as engine_module
-from ostinato.engine import retrying, upkeep
 from ostinato.engine import worker as worker_module
 from ostinato.engine.lease import MOST_BUGS
 from ostinato.task import Task
@@ -45,7 +45,7 @@ def rig(sqlite_url: str):
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    monkeypatch.setattr(retrying, "FIRST_RETRY", 0.005)
+    monkeypatch.setattr(duties, "FIRST_RETRY", 0.005)
     monkeypatch.setattr(engine_module, "WATCH_EVERY", 0.02)
 
 
@@ -221,7 +221,7 @@ async def test_an_engine_that_has_stopped_leaves_no_threads_behind(rig: Rig):
 
 
 async def test_the_database_is_kept_light_while_work_goes_on(rig: Rig, monkeypatch):
-    monkeypatch.setattr(upkeep, "RARELY", 0.01)
+    monkeypatch.setattr(duties, "RARELY", 0.01)
     kept = []
     monkeypatch.setattr(rig.store.database, "upkeep", lambda: kept.append(True) or 0)
     async with running(rig):

@@ -8,7 +8,7 @@ from ostinato.clock import ManualClock
 from ostinato.config import Settings
 from ostinato.core.errors import StoreUnavailable
 from ostinato.core.outcome import Completed
-from ostinato.engine.long_runs import LongRuns, RunUnderWay, limit
+from ostinato.engine.logbook import LongRuns, RunUnderWay, limit
 from ostinato.telemetry.reports import Hooks, Telemetry
 from tests.build import MINUTE, NOW, SECOND, FixedChance
 from tests.store.conftest import world  # noqa: F401  the store with time by hand

@@ -6,9 +6,8 @@ from typing import Any
 
 from ostinato.clock import SystemClock
 from ostinato.core.outcome import Completed, Failed
-from ostinato.engine.run_on_loop import LoopTasks
 from ostinato.engine.runner import Runner
-from ostinato.engine.threads import Threads
+from ostinato.engine.threads import LoopTasks, Threads
 from ostinato.task import Context, Task
 
 NAME: ContextVar[str] = ContextVar("NAME", default="nobody's")

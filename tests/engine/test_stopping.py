@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from ostinato.clock import SystemClock
+from ostinato.engine import duties
 from ostinato.engine import engine as engine_module
-from ostinato.engine import retrying
 from ostinato.task import Task
 from tests.engine.at_work import Gate, away, done, ended, handed_back, running
 from tests.engine.conftest import Rig
@@ -19,7 +19,7 @@ from tests.waiting import PATIENCE, until
 
 @pytest.fixture
 def rig(sqlite_url: str, monkeypatch):
-    monkeypatch.setattr(retrying, "FIRST_RETRY", 0.005)
+    monkeypatch.setattr(duties, "FIRST_RETRY", 0.005)
     rig = Rig(sqlite_url)
     rig.clock = SystemClock()
     yield rig

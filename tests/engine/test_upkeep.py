@@ -2,7 +2,7 @@
 
 import pytest
 
-from ostinato.engine.upkeep import OFTEN, RARELY, WANTED, next_pause
+from ostinato.engine.duties import OFTEN, RARELY, WANTED, next_pause
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ import logging
 import pytest
 
 from ostinato.core.errors import SchemaBehind, StoreUnavailable
-from ostinato.engine import retrying
-from ostinato.engine.retrying import StoreWait, until_available
+from ostinato.engine import duties
+from ostinato.engine.duties import StoreWait, until_available
 
 AWAY = StoreUnavailable("No connection to postgresql://db: refused.\nDetails follow.")
 
@@ -37,7 +37,7 @@ def test_the_end_of_a_wait_is_told_and_only_then(caplog):
 
 def test_a_duty_is_done_as_soon_as_the_database_is_available(monkeypatch):
     pauses: list[float] = []
-    monkeypatch.setattr(retrying.time, "sleep", pauses.append)
+    monkeypatch.setattr(duties.time, "sleep", pauses.append)
     answers = iter([AWAY, AWAY, "done"])
 
     def duty() -> str:

@@ -16,7 +16,7 @@ from ostinato.core.policy import Policies
 from ostinato.engine.running import START_AGAIN
 from ostinato.isolation import pool
 from ostinato.isolation.frames import Frame
-from ostinato.isolation.reports import NOT_STARTED, Report
+from ostinato.isolation.orders import NOT_STARTED, Report
 from tests.isolation import work
 from tests.isolation.conftest import Bench
 from tests.waiting import until

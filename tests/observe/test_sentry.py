@@ -13,10 +13,9 @@ import sentry_sdk
 
 from ostinato import Context, Defer, GiveUp, RetryLater
 from ostinato.core.lifecycle.settling import may_retry
-from ostinato.core.policy import Policies, WhenExhausted
-from ostinato.core.retry import Backoff
+from ostinato.core.policy import Backoff, Policies, WhenExhausted
 from ostinato.core.schedule import Cron, Every, Manual, Once
-from ostinato.core.window import Window
+from ostinato.core.times import Window
 from ostinato.sentry import monitor_of, slug_of
 from tests.app.conftest import during
 from tests.build import HOUR, MINUTE, NOW, SECOND, a_definition, a_live

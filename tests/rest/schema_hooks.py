@@ -15,11 +15,10 @@ from typing import Any
 import schemathesis
 from hypothesis import strategies as st
 
-from ostinato.core import templating
+from ostinato.core import arguments
 from ostinato.core.cron import ALIASES
 from ostinato.core.payload import as_whole
-from ostinato.core.window import DAYS
-from ostinato.core.zones import zone_names
+from ostinato.core.times import DAYS, zone_names
 from ostinato.feature import our_features
 from ostinato.features.templates.rules import PARAMS
 
@@ -86,7 +85,7 @@ def _at(text: str) -> datetime:
 
 def _template(body: dict[str, Any]) -> None:
     """No name stands twice, and each hole of the job is a parameter."""
-    holes = [hole.split(".")[1] for hole in templating.holes(body["job"]) if hole.startswith(f"{PARAMS}.")]
+    holes = [hole.split(".")[1] for hole in arguments.holes(body["job"]) if hole.startswith(f"{PARAMS}.")]
     given = [*({"name": name} for name in holes), *(body.get("parameters") or [])]
     body["parameters"] = _once(given, lambda each: each["name"])
 

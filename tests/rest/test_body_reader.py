@@ -6,10 +6,10 @@ import pytest
 from starlette.testclient import TestClient
 
 from ostinato import Ostinato
-from ostinato.access.bodies import LARGEST_BODY as LARGEST
+from ostinato.access.requests import LARGEST_BODY as LARGEST
 from ostinato.core.errors import Invalid, StoreUnavailable
 from ostinato.rest.app import create_app
-from ostinato.rest.body_reader import plain
+from ostinato.rest.middleware import plain
 
 JSON = {"Content-Type": "application/json"}
 JOBS = "/api/v1/jobs"

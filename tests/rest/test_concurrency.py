@@ -12,11 +12,11 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import HTTPConnection
 
 from ostinato.access.credentials import recogniser
+from ostinato.access.requests import AT_WORK, WAITING, WAITING_UNNAMED, Workload
 from ostinato.access.sessions import Visitors
-from ostinato.access.workload import AT_WORK, WAITING, WAITING_UNNAMED, Workload
 from ostinato.config import Settings
 from ostinato.core.access import ANYBODY, Admission, Role
-from ostinato.rest.concurrency import Working
+from ostinato.rest.middleware import Working
 from ostinato.wiring import build_api
 from tests.rest.conftest import NoEngine
 from tests.waiting import PATIENCE, until

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from ostinato.endpoints import jobs, statistics
+from ostinato.endpoints import jobs, operating
 from ostinato.feature import our_features
-from ostinato.service.allowance import allowance
+from ostinato.service.paging import allowance
 from tests.rest.conftest import during
 from tests.waiting import PATIENCE, until
 
@@ -334,7 +334,7 @@ def test_a_search_for_due_times_that_takes_too_long_answers_with_what_it_found(a
     job = api.make(task="fine", schedule=rare)
     assert api.post("/preview", {"schedule": rare, "n": 3})["complete"]
     assert api.get(f"/jobs/{job['id']}/next?n=3")["complete"]
-    for module in (statistics, jobs):
+    for module in (operating, jobs):
         monkeypatch.setattr(module, "allowance", lambda: allowance(0))
     foreseen = api.post("/preview", {"schedule": rare, "n": 1000})
     assert (len(foreseen["times"]), foreseen["complete"]) == (1, False)

@@ -7,9 +7,9 @@ import asyncio
 import pytest
 
 from ostinato import Context, Invalid, Ostinato
-from ostinato.service.known_tasks import FRESH
+from ostinato.service.tasks import FRESH
 from ostinato.store.workers import NewWorker
-from ostinato.task.describing import describe
+from ostinato.task.parameters import describe
 from tests.app.conftest import during
 from tests.build import MINUTE, FixedChance
 from tests.dashboard.conftest import Visitor

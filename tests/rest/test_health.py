@@ -7,7 +7,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from ostinato.core.errors import StoreUnavailable
-from ostinato.rest import health
+from ostinato.rest import monitoring
 from ostinato.wiring import build_api
 from tests.rest.conftest import NoEngine
 from tests.waiting import PATIENCE, until
@@ -53,7 +53,7 @@ def test_a_database_that_is_away_is_a_reason(app, monkeypatch):
 
 
 def test_a_database_that_hangs_is_asked_once_at_a_time(monkeypatch):
-    monkeypatch.setattr(health, "ANSWER_WITHIN", 0.05)
+    monkeypatch.setattr(monitoring, "ANSWER_WITHIN", 0.05)
     asked, answers = [], threading.Event()
 
     def check() -> list[str]:
@@ -62,7 +62,7 @@ def test_a_database_that_hangs_is_asked_once_at_a_time(monkeypatch):
         return []
 
     async def story() -> None:
-        readiness = health.Readiness(check)
+        readiness = monitoring.Readiness(check)
 
         async def ready() -> bool:
             return not await readiness.reasons()
@@ -73,7 +73,7 @@ def test_a_database_that_hangs_is_asked_once_at_a_time(monkeypatch):
         finally:
             answers.set()
         assert len(asked) == 1
-        monkeypatch.setattr(health, "ANSWER_WITHIN", 60.0)
+        monkeypatch.setattr(monitoring, "ANSWER_WITHIN", 60.0)
         await until(ready)
 
     asyncio.run(asyncio.wait_for(story(), PATIENCE))
@@ -82,7 +82,7 @@ def test_a_database_that_hangs_is_asked_once_at_a_time(monkeypatch):
 def test_readiness_is_asked_anew_each_time():
     troubles = [["late"], []]
     app = FastAPI()
-    app.include_router(health.router(lambda: troubles.pop(0)))
+    app.include_router(monitoring.health_router(lambda: troubles.pop(0)))
     client = TestClient(app)
     assert [client.get("/readyz").status_code for _ in range(2)] == [503, 200]
 

@@ -130,9 +130,9 @@ def test_figures_look_at_the_newest_runs_only(service, long_history, efforts, mo
 
 def test_no_page_of_the_dashboard_walks_through_history(service, long_history, efforts, monkeypatch):
     monkeypatch.setattr("ostinato.service.dashboard.SPEAKING", 100)
-    monkeypatch.setattr("ostinato.store.hourly_counts.MOST_COUNTED", 200)
-    monkeypatch.setattr("ostinato.store.failing.MOST_FAILURES", 100)
-    monkeypatch.setattr("ostinato.store.failing.MOST_RUNS", 10)
+    monkeypatch.setattr("ostinato.store.dashboard.MOST_COUNTED", 200)
+    monkeypatch.setattr("ostinato.store.statistics.MOST_FAILURES", 100)
+    monkeypatch.setattr("ostinato.store.statistics.MOST_RUNS", 10)
     one, board = long_history[-1].id, service.board
     board.overview(24 * HOUR)
     board.overview(7 * 24 * HOUR)

@@ -354,8 +354,8 @@ def test_a_cursor_outlives_the_row_it_was_made_of(world, service, history):
 
 
 def test_a_count_from_before_hides_nothing_new(world, service, monkeypatch):
-    monkeypatch.setattr("ostinato.store.cache.MANY", 0)
-    monkeypatch.setattr("ostinato.store.cache.CACHED_TIMES_AS_LONG", 1_000_000)
+    monkeypatch.setattr("ostinato.store.statistics.MANY", 0)
+    monkeypatch.setattr("ostinato.store.statistics.CACHED_TIMES_AS_LONG", 1_000_000)
     (job_id,) = world.enqueue()
     assert service.executions.search(states=["failed"]).total == 0
     world.run_all(world.worker(), FAILURE)

@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 
 from ostinato.core.model import Definition, Facts, Job, Status
 from ostinato.core.payload import encode
-from ostinato.core.policy import CatchUp, FirstRun, OnLost, Overlap, Policies, WhenExhausted
-from ostinato.core.retry import Backoff, BackoffKind
+from ostinato.core.policy import Backoff, BackoffKind, CatchUp, FirstRun, OnLost, Overlap, Policies, WhenExhausted
 from ostinato.core.schedule import Cron, Every, Manual, Once, is_recurring
-from ostinato.core.window import Window
+from ostinato.core.times import Window
 from ostinato.service.views import JobView
 from ostinato.shapes.answers import as_json
 from ostinato.shapes.job_answer import JobAnswer

@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time, timedelta
 
 from ostinato.core.model import Definition
-from ostinato.core.policy import CatchUp, FirstRun, OnLost, Overlap, Policies, WhenExhausted
-from ostinato.core.retry import Backoff, BackoffKind
+from ostinato.core.policy import Backoff, BackoffKind, CatchUp, FirstRun, OnLost, Overlap, Policies, WhenExhausted
 from ostinato.core.schedule import Cron, Every, Manual, Once, Schedule
-from ostinato.core.window import Window
+from ostinato.core.times import Window
 
 SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
 

@@ -11,8 +11,7 @@ from uuid import UUID
 from ostinato.core import lifecycle
 from ostinato.core.model import MAX_LOSSES, WAITING_PLACE, AskedBy, Job, Live, Status, WaitsFor
 from ostinato.core.outcome import OutcomeKind
-from ostinato.core.policy import Overlap, WhenExhausted
-from ostinato.core.retry import BackoffKind
+from ostinato.core.policy import BackoffKind, Overlap, WhenExhausted
 from ostinato.core.schedule import Every, Once, is_recurring, next_after
 from tests.simulation.due_times import Rows, leftovers, once_each
 from tests.simulation.ledger import short

@@ -8,8 +8,7 @@ from uuid import UUID
 import pytest
 
 from ostinato.core.audit import FlawKind
-from ostinato.core.ids import FIRST_ID
-from ostinato.core.model import Event, Execution, Live
+from ostinato.core.model import FIRST_ID, Event, Execution, Live
 from ostinato.core.outcome import OutcomeKind
 from ostinato.core.policy import Overlap
 from ostinato.core.schedule import Cron

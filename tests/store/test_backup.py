@@ -13,9 +13,9 @@ from ostinato.chance import RandomChance
 from ostinato.core.errors import Conflict, ForeignDatabase, Invalid, NotFound, StoreError
 from ostinato.store import backup as copying
 from ostinato.store import migrate
-from ostinato.store.adapt import to_uuid
 from ostinato.store.backup import backup, restore
 from ostinato.store.database import open_database
+from ostinato.store.rows import to_uuid
 from ostinato.store.store import Store
 from tests.build import HOUR
 from tests.waiting import PATIENCE

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ostinato.store.cache import MANY, AnswerCache
+from ostinato.store.statistics import MANY, AnswerCache
 
 
 class Asked:

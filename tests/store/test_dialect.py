@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ostinato.core.errors import InvalidSetting, StoreError
-from ostinato.store.adapt import from_micros, to_micros, to_uuid
 from ostinato.store.dialect import TABLES, DatabaseKind, Dialect
+from ostinato.store.rows import from_micros, to_micros, to_uuid
 
 POSTGRES = Dialect(DatabaseKind.POSTGRES)
 SQLITE = Dialect(DatabaseKind.SQLITE)

@@ -4,8 +4,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from ostinato.core.ids import FIRST_ID
-from ostinato.core.model import AskedBy, Change, Event, Execution, Live, Skip, SkipReason, Status
+from ostinato.core.model import FIRST_ID, AskedBy, Change, Event, Execution, Live, Skip, SkipReason, Status
 from ostinato.core.outcome import OutcomeKind
 from ostinato.store import history
 from ostinato.store.history import Keep, Position

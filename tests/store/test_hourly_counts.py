@@ -6,7 +6,7 @@ import pytest
 
 from ostinato.core.model import Change
 from ostinato.core.outcome import OutcomeKind
-from ostinato.store import hourly_counts, rows
+from ostinato.store import dashboard, rows
 from tests.build import DAY, HOUR, MINUTE, NOW, SECOND, a_job, a_live, an_execution
 from tests.store.conftest import World
 
@@ -73,7 +73,7 @@ def test_an_hour_is_kept_only_when_nothing_of_it_is_live_or_it_is_a_day_old(worl
 
 def test_keeping_is_cheap_to_call_often_and_safe_to_repeat(world, job):
     ended(world, job, NOW - HOUR, 1)
-    assert world.store.hours.keep(NOW) == hourly_counts.HOURS_OF_A_STEP
+    assert world.store.hours.keep(NOW) == dashboard.HOURS_OF_A_STEP
     keep_all(world, NOW)
     assert world.store.hours.keep(NOW + SECOND) == 0
     assert world.another().hours.keep(NOW) == 0
@@ -81,7 +81,7 @@ def test_keeping_is_cheap_to_call_often_and_safe_to_repeat(world, job):
 
 
 def test_who_asks_counts_the_newest_and_the_rest_is_unknown_until_it_is_kept(world, job, monkeypatch):
-    monkeypatch.setattr(hourly_counts, "MOST_COUNTED", 5)
+    monkeypatch.setattr(dashboard, "MOST_COUNTED", 5)
     for n in range(4):
         ended(world, job, NOW - n * HOUR, 2)
     since = NOW - timedelta(hours=3)

@@ -8,7 +8,7 @@ import pytest
 from ostinato.clock import ManualClock
 from ostinato.core.access import Caller, Role
 from ostinato.core.errors import Invalid, NotFound, Unauthorized
-from ostinato.service.keys import KeyService, admission_of
+from ostinato.service.access import KeyService, admission_of
 from tests.build import DAY, HOUR, NOW, SECOND
 
 

@@ -3,7 +3,7 @@
 import logging
 from uuid import uuid4
 
-from ostinato.core.ids import FIRST_ID
+from ostinato.core.model import FIRST_ID
 from ostinato.core.read_models import Stream
 from ostinato.store.history import Keep
 from ostinato.store.logs import LEAST_COUNTED, LogLine, size_of

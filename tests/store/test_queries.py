@@ -14,9 +14,9 @@ from ostinato.core.errors import StoreError
 from ostinato.core.model import AskedBy, Change, Definition, Ending, Facts, Skip, SkipReason, WaitsFor
 from ostinato.feature import our_features
 from ostinato.store import rows
-from ostinato.store.adapt import from_micros, to_uuid
 from ostinato.store.columns import columns_of, with_columns
 from ostinato.store.dialect import TABLES, DatabaseKind, Dialect
+from ostinato.store.rows import from_micros, to_uuid
 from ostinato.store.store import QUERIES
 from tests.build import HOUR, NOW, a_definition, a_job, a_live, an_execution
 

@@ -20,10 +20,9 @@ from ostinato.core.model import (
     Skip,
     WaitsFor,
 )
-from ostinato.core.policy import Policies
-from ostinato.core.retry import Backoff, BackoffKind
+from ostinato.core.policy import Backoff, BackoffKind, Policies
 from ostinato.core.schedule import Cron, Every, Manual, Once
-from ostinato.core.window import Window
+from ostinato.core.times import Window
 from ostinato.store import locking, rows
 from ostinato.store.locking import Definitions
 from tests.build import HOUR, NOW, a_definition, a_job, a_live

@@ -20,7 +20,7 @@ from ostinato.config import Settings
 from ostinato.core.access import ANYBODY, BEARER, Admission, is_key
 from ostinato.core.errors import Forbidden, InvalidSetting, Unauthorized
 from ostinato.service import Service
-from ostinato.service.keys import admission_of
+from ostinato.service.access import admission_of
 
 Recognise = Callable[[Headers], Admission]
 

@@ -54,7 +54,7 @@ WRONG_CALLER: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class HostAdmission:
+class _HostAdmission:
     """A caller that the host has logged in, and the time until which this holds for a stream."""
 
     admission: Admission
@@ -90,10 +90,10 @@ def root_of(scope: Scope) -> str:
     return str(scope.get(ROOT, ""))
 
 
-def host_of(scope: Scope) -> HostAdmission | None:
+def host_of(scope: Scope) -> _HostAdmission | None:
     """Return the log-in of the host; None without one."""
     found = scope.get(HOST)
-    return found if isinstance(found, HostAdmission) else None
+    return found if isinstance(found, _HostAdmission) else None
 
 
 def nobody(_: Headers) -> Admission:
@@ -121,14 +121,14 @@ async def ask_host(caller: HostLogin, scope: Scope) -> Found:
     raise Invalid(WRONG_CALLER.format(found))
 
 
-def admitted(found: tuple[str, str], scope: Scope) -> HostAdmission:
+def admitted(found: tuple[str, str], scope: Scope) -> _HostAdmission:
     """Admit a caller of the host; raise Forbidden for a page of another site, and for a name of Ostinato's own."""
     name, role = found[0][:LONGEST_NAME], Role(found[1])
     if not _is_from_this_site(Headers(scope=scope)):
         raise Forbidden(OTHER_SITE)
     if is_reserved(name):
         raise Forbidden(f"The name {name} is Ostinato's own. Let caller return another name.")
-    return HostAdmission(Admission(Caller(name, role), f"host:{name}"), time.monotonic() + STREAM_SECONDS)
+    return _HostAdmission(Admission(Caller(name, role), f"host:{name}"), time.monotonic() + STREAM_SECONDS)
 
 
 def _is_from_this_site(headers: Headers) -> bool:

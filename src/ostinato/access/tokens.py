@@ -20,8 +20,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat,
 from ostinato.config import Settings
 from ostinato.config.kinds import DefaultRole
 from ostinato.core.access import LONG_AGO, Admission, Caller, Role, is_reserved
-from ostinato.core.duration import format_duration
 from ostinato.core.errors import Invalid, InvalidSetting, NotFound, Unauthorized
+from ostinato.core.times import format_duration
 from ostinato.service.access import CLOCKS_DIFFER
 
 LONGEST_TOKEN: Final = 8192  # characters

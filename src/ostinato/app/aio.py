@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from ostinato.engine.threads import few_threads
 from ostinato.service import Service
+from ostinato.service.access import KeyService
 from ostinato.service.executions import ExecutionService
 from ostinato.service.jobs import JobService
-from ostinato.service.keys import KeyService
 from ostinato.service.tasks import TaskService
 
 if TYPE_CHECKING:

@@ -424,7 +424,7 @@ class Ostinato:
         nothing is due. Logging is configured unless the program has configured it.
         """
         from ostinato.app.running import run_to_the_end
-        from ostinato.engine.capture import captured
+        from ostinato.engine.logbook import captured
         from ostinato.isolation.preparing import refuse_to_start
 
         refuse_to_start("app.run()")
@@ -443,7 +443,7 @@ class Ostinato:
 
     def _begin(self, migrate: bool, worker: bool, bound: socket | None, listening: Listening | None) -> None:
         """Open the database, apply the declarations, and print the banner."""
-        from ostinato.app.banner import announce
+        from ostinato.app.starting import announce
 
         missing = self.open(upgrade=migrate).store.missing_features()
         if missing:
@@ -457,7 +457,7 @@ class Ostinato:
         self, migrate: bool, worker: bool, bound: socket | None, listening: Listening | None, until_idle: bool
     ) -> None:
         from ostinato.app.probing import probing
-        from ostinato.app.signals import Signals
+        from ostinato.app.running import Signals
         from ostinato.app.starting import begun, http_on
 
         with Signals() as signals, probing(self.settings, has_http=listening is not None) as watch:

@@ -17,8 +17,7 @@ from ostinato.app import Ostinato
 from ostinato.app.engine_link import STOP, EngineLink, frames
 from ostinato.app.listening import AppReference
 from ostinato.app.loading import load_app
-from ostinato.app.running import run_to_the_end
-from ostinato.app.signals import Signals
+from ostinato.app.running import Signals, run_to_the_end
 from ostinato.app.starting import InProcessHttp, begun
 from ostinato.clock import MeasuredClock
 from ostinato.core.errors import OstinatoError, SchemaBehind, StoreError, StoreUnavailable

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from ostinato.app.engine_link import ASK, STOP, EngineReport, frames
 from ostinato.app.listening import AppReference
-from ostinato.app.signals import Signals
+from ostinato.app.running import Signals
 from ostinato.core.payload import LogMessage
 from ostinato.engine.engine import Engine
 from ostinato.isolation.frames import Frame, packed

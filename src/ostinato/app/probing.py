@@ -167,7 +167,7 @@ class ProbeServer(ThreadingHTTPServer):
         if ":" in host:
             self.address_family = socket.AF_INET6
         try:
-            super().__init__((host, int(found["port"])), ProbeRequest)
+            super().__init__((host, int(found["port"])), _ProbeRequest)
         except OSError as error:
             raise InvalidSetting(
                 f"The probe cannot listen on {address}: {error.strerror}. Choose another port."
@@ -203,7 +203,7 @@ class ProbeServer(ThreadingHTTPServer):
         LOG.debug("A request of the probe failed", exc_info=True)  # a client that has gone, mostly
 
 
-class ProbeRequest(BaseHTTPRequestHandler):
+class _ProbeRequest(BaseHTTPRequestHandler):
     """One request of a probe."""
 
     server: ProbeServer

@@ -1,9 +1,10 @@
-"""Running of a program on an event loop; a task that refuses to end cannot keep the process alive."""
+"""Running of a program on an event loop, and the signals that end it."""
 
 import asyncio
 import gc
-from collections.abc import Coroutine, Iterator
-from contextlib import contextmanager
+import signal
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 CANCEL_SECONDS: Final = 0.5  # for tasks to end after the last cancel
@@ -54,3 +55,42 @@ async def _cancel_all() -> bool:
     for each in unfinished:
         each._log_destroy_pending = False  # type: ignore[attr-defined]  # the engine has logged it already
     return not unfinished
+
+
+# -- SIGTERM and SIGINT, also while a process starts: no request to stop is lost
+
+STOPPING: Final = (signal.SIGTERM, signal.SIGINT)
+
+
+class Signals:
+    """Receiver of stop signals on the running loop; signals wait until `pass_to` names their receiver."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._stop: Callable[[], None] | None = None
+        self._loop = asyncio.get_running_loop()
+
+    def __enter__(self) -> "Signals":
+        for number in STOPPING:
+            with suppress(
+                NotImplementedError, ValueError, RuntimeError
+            ):  # not the main thread: the program stops us in another way
+                self._loop.add_signal_handler(number, self.hear)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number in STOPPING:
+            with suppress(NotImplementedError, ValueError, RuntimeError):
+                self._loop.remove_signal_handler(number)
+
+    def pass_to(self, stop: Callable[[], None]) -> None:
+        """Call `stop` for each signal, earlier ones included."""
+        self._stop = stop
+        for _ in range(self._count):
+            stop()
+
+    def hear(self) -> None:
+        """Act as if a signal had come."""
+        self._count += 1
+        if self._stop is not None:
+            self._stop()

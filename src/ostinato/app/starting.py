@@ -1,15 +1,28 @@
-"""The start of a working process, which waits while its database is unavailable or still starting."""
+"""The start of a working process, which waits while its database is unavailable, and its start lines."""
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
-from contextlib import asynccontextmanager
+import logging
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, MutableMapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from datetime import datetime
+from shlex import quote
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from ostinato.app.signals import Signals
-from ostinato.core.errors import StoreUnavailable
-from ostinato.engine.retrying import StoreWait
+from ostinato.app.running import Signals
+from ostinato.config import EngineKind, LogFormat, Settings
+from ostinato.config.extras import our_version
+from ostinato.core.errors import NotFound, StoreUnavailable
+from ostinato.core.model import Status
+from ostinato.core.payload import LogMessage
+from ostinato.core.schedule import Cron
+from ostinato.core.times import wall_at, zone
+from ostinato.engine.duties import StoreWait
 from ostinato.engine.threads import StoreThreads
+from ostinato.service import JobView
+from ostinato.service.declarations import Applied
+from ostinato.service.doctor import Ungranted, few
 
 if TYPE_CHECKING:
     from socket import socket
@@ -19,6 +32,7 @@ if TYPE_CHECKING:
     from ostinato.engine.engine import Engine
     from ostinato.rest.streams import Streams
     from ostinato.telemetry.process_metrics import EngineView
+
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Scope]]
@@ -30,7 +44,7 @@ RETRY_AFTER: Final = 5  # seconds, for clients
 REASON: Final = "The database is unavailable; this process waits for it."
 
 
-class Http(Protocol):
+class _Http(Protocol):
     """The HTTP server of a working process, here or in a process of its own."""
 
     def start(self) -> object:
@@ -43,7 +57,7 @@ class Http(Protocol):
         """Stop, if it has started."""
 
 
-async def begun(start: Callable[[], object], signals: Signals, http: "Http | None") -> bool:
+async def begun(start: Callable[[], object], signals: Signals, http: "_Http | None") -> bool:
     """Call `start` as soon as the database is available; return False if a signal asked for a stop first.
 
     `start` runs on a daemon thread: a hanging connection cannot delay the stop of the process.
@@ -62,7 +76,7 @@ async def begun(start: Callable[[], object], signals: Signals, http: "Http | Non
 
 
 @asynccontextmanager
-async def http_on(bound: "socket | None", listening: "Listening | None") -> "AsyncIterator[Http | None]":
+async def http_on(bound: "socket | None", listening: "Listening | None") -> "AsyncIterator[_Http | None]":
     """Make a server for a socket, here or in a process of its own, without starting it; stop it at the end."""
     http = None if bound is None or listening is None else _http(bound, listening)
     try:
@@ -72,7 +86,7 @@ async def http_on(bound: "socket | None", listening: "Listening | None") -> "Asy
             await http.close()
 
 
-def _http(bound: "socket", listening: "Listening") -> Http:
+def _http(bound: "socket", listening: "Listening") -> _Http:
     if listening.apart is None:
         return InProcessHttp(bound, insecure=listening.insecure)
     from ostinato.app.http_process import HttpProcess
@@ -80,7 +94,7 @@ def _http(bound: "socket", listening: "Listening") -> Http:
     return HttpProcess(bound, listening.apart, insecure=listening.insecure)
 
 
-async def _until_available(start: Callable[[], object], http: "Http | None") -> None:
+async def _until_available(start: Callable[[], object], http: "_Http | None") -> None:
     threads, waiting = StoreThreads(1), StoreWait()
     try:
         while True:
@@ -165,7 +179,7 @@ async def answer_waiting(path: str, send: Send, reason: str = REASON) -> None:
 
 
 def _waiting_answer(path: str, reason: str) -> tuple[int, dict[str, object]]:
-    """Return status and body before the API is there; /healthz and /readyz as in rest/health.py."""
+    """Return status and body before the API is there; /healthz and /readyz as in rest/monitoring.py."""
     match path:
         case "/healthz":
             return 200, {"status": "ok"}
@@ -173,3 +187,145 @@ def _waiting_answer(path: str, reason: str) -> tuple[int, dict[str, object]]:
             return 503, {"ready": False, "reasons": [reason]}
         case _:
             return 503, {"detail": reason}
+
+
+# -- Start lines of a process: its database, its jobs and their next times
+
+LOGGER: Final = logging.getLogger("ostinato")
+SHOWN_SETTINGS: Final = ("timezone", "poll_interval", "lease", "concurrency")
+WIDEST: Final = 40  # of a column; longer text shifts the next column
+
+
+def announce(
+    app: "Ostinato",
+    applied: Applied,
+    worker: bool,
+    bound: "socket | None" = None,
+    listening: "Listening | None" = None,
+) -> None:
+    """Print the start lines to stdout (not if logs are JSON), and log one line."""
+    missing = app.scheduler.ungranted()
+    if app.settings.log_format is LogFormat.TEXT:
+        lines = [*banner(app, applied, worker, bound, listening), *_secrets(missing)]
+        _write("\n".join(lines) + "\n\n")
+    shown = app.settings.shown()
+    fields: dict[str, object] = {name: shown[name] for name in SHOWN_SETTINGS}
+    if bound is not None:
+        fields["http"] = _url(bound)
+    fields |= {"created": len(applied.created), "changed": len(applied.changed)}
+    if applied.declined:
+        fields["declined"] = ", ".join(applied.declined)
+    if missing:
+        fields["secrets_not_granted"] = ", ".join(few([each.reference for each in missing]))
+    LOGGER.info(LogMessage("Starting scheduler", {"database": app.parts.store.database.name} | fields))
+
+
+def banner(
+    app: "Ostinato",
+    applied: Applied,
+    worker: bool,
+    bound: "socket | None" = None,
+    listening: "Listening | None" = None,
+) -> Iterator[str]:
+    """List the start lines for people."""
+    yield f"Ostinato {our_version()}" + (f", app {app.name}" if app.name else "")
+    yield f"  database  {app.parts.store.database.name}"
+    yield f"  timezone  {app.settings.timezone}"
+    yield f"  worker    {_worker(app, worker)}"
+    if bound is not None:
+        yield f"  http      {_url(bound)}  (docs at /docs)"
+        yield f"  processes {_process(app.settings, listening)}"
+        yield f"  auth      {_auth(app.settings, bound)}"
+    yield f"  jobs      {_summary(applied)}"
+    views = list(_declared_jobs(app))
+    keys = [str(view.key) for view in views]
+    schedules = [view.when for view in views]
+    for key, schedule, view in zip(keys, schedules, views, strict=True):
+        news = "created" if key in applied.created else "changed" if key in applied.changed else ""
+        first, second = min(max(map(len, keys)), WIDEST), min(max(map(len, schedules)), WIDEST)
+        yield f"    {key:<{first}}  {schedule:<{second}}  {_next(view, app.settings.timezone):<31} {news}".rstrip()
+    for key in applied.gone:
+        yield f"  {key} is no longer declared, but its job still exists. Delete it, or declare it again."
+    for key in applied.declined:
+        yield f"  {key} was deleted and stays deleted. To bring it back: ostinato job redeclare {quote(key)}"
+    for key in applied.blocked:
+        yield f"  {key} runs after a deleted job. It is created when that job exists again."
+
+
+def _write(text: str) -> None:
+    """Write to stdout. A full device, a closed pipe or a missing stdout must not stop the process."""
+    if sys.stdout is not None:
+        with suppress(OSError):
+            sys.stdout.write(text)
+            sys.stdout.flush()
+
+
+def _declared_jobs(app: "Ostinato") -> Iterator[JobView]:
+    """List the declared jobs that exist; an operator may delete one at any time."""
+    for definition in app.declared:
+        with suppress(NotFound):
+            yield app.jobs.get(definition.key or "")
+
+
+def _secrets(missing: Sequence[Ungranted]) -> Iterator[str]:
+    lines = [f"{each.reference} ({each.user}) is not granted on this host. {each.advice}" for each in missing]
+    yield from (f"  {line}" for line in few(lines))
+
+
+def _url(bound: "socket") -> str:
+    from ostinato.app.listening import url_of
+
+    return url_of(bound)
+
+
+def _process(settings: Settings, listening: "Listening | None") -> str:
+    if listening is not None and listening.apart is not None:
+        return "two: this one runs jobs, another one answers HTTP"
+    if settings.engine is not EngineKind.LOCAL:
+        return f"one: it also serves HTTP (engine {settings.engine})"
+    if not settings.http_process:
+        return "one: it also serves HTTP (OSTINATO_HTTP_PROCESS=off)"
+    return "one: it also serves HTTP (started by app.run)"
+
+
+def _auth(settings: Settings, bound: "socket") -> str:
+    from ostinato.access.credentials import is_loopback
+
+    if settings.auth_secret or settings.auth_public_key:
+        return "tokens and API keys"
+    if settings.auth_required:
+        return "API keys"
+    return (
+        "none: only this host has access"
+        if is_loopback(bound.getsockname()[0])
+        else "NONE: other hosts have full access"
+    )
+
+
+def _worker(app: "Ostinato", worker: bool) -> str:
+    if app.settings.engine is not EngineKind.LOCAL:
+        return f"none here: this process queues due jobs, {app.settings.engine.upper()} workers run them"
+    if not worker:
+        return "none here: this process queues due jobs, other workers run them"
+    queues, many = app.settings.queues, app.settings.concurrency
+    served = "all queues" if not queues else f"queue{'s' * (len(queues) > 1)} {', '.join(queues)}"
+    return f"{served}, {many} at once"
+
+
+def _summary(applied: Applied) -> str:
+    counts = {"created": applied.created, "changed": applied.changed, "unchanged": applied.unchanged}
+    shown = [f"{len(keys)} {word}" for word, keys in counts.items() if keys]
+    return ", ".join(shown) or "none declared"
+
+
+def _next(view: JobView, timezone: str) -> str:
+    if view.next_run_at is None:
+        return str(view.status)
+    schedule = view.definition.schedule
+    at = written(view.next_run_at, schedule.timezone if isinstance(schedule, Cron) else timezone)
+    return at if view.status in (Status.SCHEDULED, Status.QUEUED) else f"{at}, {view.status}"
+
+
+def written(at: datetime, timezone: str) -> str:
+    """Write an instant in a time zone."""
+    return f"{wall_at(at, zone(timezone)):%Y-%m-%d %H:%M:%S} {timezone}"

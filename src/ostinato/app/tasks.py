@@ -16,10 +16,10 @@ from typing import (
     overload,
 )
 
-from ostinato.core.duration import parse_duration
 from ostinato.core.model import Definition
 from ostinato.core.policy import Isolation
 from ostinato.core.schedule import Once
+from ostinato.core.times import parse_duration
 from ostinato.handle import Handle
 from ostinato.options import (
     POLICY_OPTIONS,
@@ -49,7 +49,7 @@ class UsingOptions(Policy, TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True)
-class EnqueueOptions:
+class _EnqueueOptions:
     """Options of an enqueue: policies, and the caller's transaction."""
 
     options: JobOptions
@@ -59,7 +59,7 @@ class EnqueueOptions:
 class Enqueueing(Generic[P]):
     """The ways to enqueue a task; the arguments are those of its function."""
 
-    def __init__(self, app: "Ostinato", task: Task[P, Any], given: EnqueueOptions) -> None:
+    def __init__(self, app: "Ostinato", task: Task[P, Any], given: _EnqueueOptions) -> None:
         self._app, self._task, self._given = app, task, given
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle:
@@ -133,7 +133,7 @@ class AppTask(Task[P, R]):
         self.options = options
         self.limits = limits_from(options)
         self.open_to_operators(run_args_from(options))
-        self._plain = Enqueueing(app, self, EnqueueOptions(without_schedule(options)))
+        self._plain = Enqueueing(app, self, _EnqueueOptions(without_schedule(options)))
 
     def using(self, **how: Unpack[UsingOptions]) -> Enqueueing[P]:
         """Set options of the next enqueue: policies, a key, or the caller's own transaction (`connection=`)."""
@@ -141,7 +141,7 @@ class AppTask(Task[P, R]):
         check_names(given, UsingOptions.__annotations__)
         connection = given.pop("connection", None)
         options = cast(JobOptions, {**without_schedule(self.options), **given})
-        return Enqueueing(self._app, self, EnqueueOptions(options, connection))
+        return Enqueueing(self._app, self, _EnqueueOptions(options, connection))
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle:
         """Run it once, as soon as a worker is free."""

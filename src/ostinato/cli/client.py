@@ -1,10 +1,11 @@
-"""Access of a command to the REST API, over HTTP or inside this process.
+"""Access of a command to the REST API, over HTTP or inside this process; exit codes.
 
 A command is written once, as requests. With `--server` the requests go to a server. Without it, the same application
 answers them in this process, with the database of the settings and in the name of the user at the terminal. So both
 ways give the same answers.
 """
 
+import errno
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from ostinato.core.errors import (
     Invalid,
     NotFound,
     OstinatoError,
+    StoreError,
     StoreUnavailable,
     TooManyRequests,
     Unauthorized,
@@ -114,3 +116,25 @@ def _sentence(reply: ApiReply) -> str:
     if not isinstance(answer, dict) or not isinstance(answer.get("detail"), str):
         return f"The server answered {reply.status}, but not like Ostinato: check its address."
     return str(answer["detail"])
+
+
+# -- Exit codes
+
+DONE: Final = 0
+FOUND_SOMETHING: Final = 1  # a check found a problem; also errors without a code of their own
+BAD_INPUT: Final = 2
+INTERRUPTED: Final = 130
+# System errors caused by a file name in the input.
+OF_INPUT: Final = frozenset(
+    {errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG}
+)
+CODES: Final[tuple[tuple[type[OstinatoError], int], ...]] = (
+    (Invalid, BAD_INPUT),
+    (NotFound, 3),
+    (Conflict, 4),
+    (StoreError, 5),
+)
+
+
+def exit_code(error: OstinatoError) -> int:
+    return next((code for kind, code in CODES if isinstance(error, kind)), FOUND_SOMETHING)

@@ -7,8 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from ostinato.cli.client import path
-from ostinato.cli.output import Column, FactsTable, Listing, Sentences, Several, note, print_json
-from ostinato.cli.times import at_length, when
+from ostinato.cli.output import Column, FactsTable, Listing, Sentences, Several, at_length, note, print_json, when
 from ostinato.cli.verbs import ApiCalls, verb
 from ostinato.config.extras import need
 from ostinato.core.access import Role
@@ -32,7 +31,7 @@ def create_token(
     need("server", "jwt", "A token")
     from ostinato.access.tokens import Tokens
     from ostinato.config import Settings
-    from ostinato.core.duration import parse_duration
+    from ostinato.core.times import parse_duration
 
     tokens = Tokens.of(Settings.load())
     if tokens is None:

@@ -10,11 +10,10 @@ from ostinato.cli.client import ApiReply, Request
 from ostinato.config import Settings
 from ostinato.core.access import Caller, Role
 from ostinato.core.errors import OstinatoError
-from ostinato.core.searching import no_limit
+from ostinato.core.schedule import no_limit
 from ostinato.endpoints.table import Ask, find
 from ostinato.service import Service
-from ostinato.shapes.answers import written
-from ostinato.shapes.errors import ErrorAnswer, answer_of, error_text, status_of
+from ostinato.shapes.answers import ErrorAnswer, answer_of, error_text, status_of, written
 from ostinato.wiring import open_parts
 
 INTERNAL: Final = "Internal error; the lines above have the details. Please report it."

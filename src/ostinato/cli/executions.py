@@ -6,11 +6,10 @@ from typing import Annotated, Any, Final
 import typer
 
 from ostinato.cli.client import path
-from ostinato.cli.output import Sentences, note, plain, print_json
-from ostinato.cli.run_shown import execution_facts, execution_list
-from ostinato.cli.times import instant
+from ostinato.cli.output import Sentences, instant, note, plain, print_json
+from ostinato.cli.shown import execution_facts, execution_list
 from ostinato.cli.verbs import ApiCalls, LimitOption, StatusOption, TaskOption, verb
-from ostinato.core.stops import RELEASED
+from ostinato.core.account import RELEASED
 
 execution = typer.Typer(help="Executions: list, show, steps, cancel, release, log.", rich_markup_mode=None)
 

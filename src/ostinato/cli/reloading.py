@@ -24,10 +24,10 @@ Stamps = Mapping[str, int]  # by file, the time of its last change
 def reload() -> int:
     """Run this command without the flag until a signal stops it; return its exit code."""
     command = [sys.executable, *(word for word in sys.orig_argv[1:] if word != FLAG)]
-    return Reloader(command, Path.cwd()).run()
+    return _Reloader(command, Path.cwd()).run()
 
 
-class Reloader:
+class _Reloader:
     """Runner of one command in a process that restarts."""
 
     def __init__(self, command: Sequence[str], folder: Path) -> None:

@@ -1,6 +1,6 @@
 """Common part of the commands that call the API: the decorator `verb`, its flags, and `ApiCalls`.
 
-    @job.command("pause")
+@job.command("pause")
     @verb
     def pause(api: ApiCalls, jobs: JobsArgument) -> None: ...
 
@@ -9,19 +9,23 @@ passes it as the first argument.
 """
 
 import inspect
+import signal
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated, Any, Concatenate, Final, ParamSpec
+from pathlib import Path
+from types import NoneType
+from typing import Annotated, Any, Concatenate, Final, ParamSpec, get_args, get_origin
 
 import typer
 
-from ostinato.cli.client import FOREIGN, ApiClient, Query, Request, path, read
-from ostinato.cli.codes import exit_code
-from ostinato.cli.output import Several, Shown, note, print_json, show
+from ostinato.cli.client import FOREIGN, ApiClient, Query, Request, exit_code, path, read
+from ostinato.cli.output import Several, Shown, note, print_json, screen, show
 from ostinato.config.extras import need
-from ostinato.core.errors import NotFound, OstinatoError
+from ostinato.core.errors import Invalid, NotFound, OstinatoError
+from ostinato.shapes.documents import listed, read_file
 
 P = ParamSpec("P")
 
@@ -46,7 +50,7 @@ LimitOption = Annotated[int, typer.Option("-n", "--limit", metavar="N", help="Ma
 
 
 @dataclass(frozen=True, slots=True)
-class Flags:
+class _Flags:
     """Flags of all these commands: the server or database, and the form of the answer."""
 
     server: str | None
@@ -131,7 +135,7 @@ def verb(command: Callable[Concatenate[ApiCalls, P], None]) -> Callable[..., Non
     """Make a function a command that calls the API, with the flags for it."""
 
     def run(*, server: str | None, token: str | None, database: str | None, as_json: bool, **given: Any) -> None:
-        with opened(Flags(server, token, database, as_json)) as api:
+        with opened(_Flags(server, token, database, as_json)) as api:
             command(api, **given)  # type: ignore[call-arg]  # Typer has read these arguments
 
     return with_flags(run, command, _flags, hidden=1)
@@ -162,7 +166,7 @@ def _flags(
 
 
 @contextmanager
-def opened(flags: Flags) -> Iterator[ApiCalls]:
+def opened(flags: _Flags) -> Iterator[ApiCalls]:
     """Open the API that the flags name."""
     client, now = _client(flags)
     try:
@@ -185,7 +189,7 @@ def plainly_refused(client: ApiClient) -> Iterator[None]:
         raise OstinatoError(FOREIGN) from None
 
 
-def _client(flags: Flags) -> tuple[ApiClient, Callable[[], datetime]]:
+def _client(flags: _Flags) -> tuple[ApiClient, Callable[[], datetime]]:
     if flags.server is not None and flags.database is None:
         need("cli", "httpx2", "--server")
         from ostinato.cli.over_http import HttpClient
@@ -195,3 +199,170 @@ def _client(flags: Flags) -> tuple[ApiClient, Callable[[], datetime]]:
 
     direct = InProcessClient(flags.database)
     return direct, direct.now
+
+
+# -- Answers that refresh until Ctrl-C: `--watch` and `ostinato top`
+
+PERIOD: Final = 2.0  # seconds
+
+
+def live(api: ApiCalls, ask: Callable[[], Any], view: Callable[[Any], Shown], *, whole: bool = False) -> None:
+    """Show the answer every two seconds: in place on a terminal, or as lines of JSON with `--json`."""
+    with suppress(KeyboardInterrupt), _remembered_interrupt() as check:  # Ctrl-C is the way to quit
+
+        def asked() -> Any:
+            answer = ask()
+            check()
+            return answer
+
+        if api.as_json:
+            _lines(asked)
+        else:
+            _screen(asked, view, whole)
+
+
+@contextmanager
+def _remembered_interrupt() -> Iterator[Callable[[], None]]:
+    """Remember Ctrl-C, and yield a function that raises it again.
+
+    SQLite drops an exception that is raised inside its callbacks: one interrupt in eight during a query was lost.
+    """
+    interrupted = False
+
+    def interrupt(*_: object) -> None:
+        nonlocal interrupted
+        interrupted = True
+        raise KeyboardInterrupt
+
+    def check() -> None:
+        if interrupted:
+            raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield check
+    except Exception:
+        check()  # the interrupt may be the cause of the failure
+        raise
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _lines(ask: Callable[[], Any]) -> None:
+    while True:
+        print_json(ask(), indent=None)
+        time.sleep(PERIOD)
+
+
+def _screen(ask: Callable[[], Any], view: Callable[[Any], Shown], whole: bool) -> None:
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
+    def drawn() -> Text:
+        return Text.from_ansi("\n".join(view(ask()).lines(*screen())))
+
+    with Live(drawn(), console=Console(highlight=False), screen=whole, auto_refresh=False) as live:
+        while True:
+            live.refresh()
+            time.sleep(PERIOD)
+            live.update(drawn())
+
+
+# -- Parameters that are read without pydantic.
+#
+# Typer reads each parameter with an adapter of pydantic, whose import takes a third of an everyday command. Texts,
+# flags
+# and whole numbers need none. Another value, and a wrong one, goes to Typer's own reader, which words the error.
+
+READER: Final = "_runtime_param"  # the attribute of Typer's parameters; tests/cli/test_light.py fails if it is renamed
+
+
+@dataclass(frozen=True, slots=True)
+class LightReader:
+    """A reader of plain values, in the place of Typer's."""
+
+    is_plain: Callable[[Any], bool]
+    convert: Callable[[Any], Any]
+    typers: Callable[[], Any]  # builds Typer's own reader
+
+    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
+        if value is None:
+            return () if param.multiple or param.nargs == -1 else None
+        return self.convert(value) if self.is_plain(value) else self.typers().coerce(value, param=param, ctx=ctx)
+
+
+def lighten(command: Any) -> None:
+    """Give the parameters of a command, and of all below it, light readers."""
+    top = typer.Context(command, **command.context_settings)
+    for each in _commands(command):
+        for param in each.get_params(typer.Context(each, parent=top)):  # with --help, which is made here and kept
+            reader = _reader(param)
+            if reader is not None and getattr(param, READER, "") is None:
+                setattr(param, READER, reader)
+
+
+def _commands(command: Any) -> Iterator[Any]:
+    yield command
+    for below in getattr(command, "commands", {}).values():
+        yield from _commands(below)
+
+
+def _reader(param: Any) -> LightReader | None:
+    descriptor = getattr(param, "type_descriptor", None)
+    if descriptor is None or getattr(descriptor.parameter_info, "parser", None) is not None:
+        return None
+
+    def typers() -> Any:
+        setattr(param, READER, None)
+        return param.get_runtime_param()
+
+    match _without_none(descriptor.annotation):
+        case kind if kind is str:
+            return LightReader(lambda value: isinstance(value, str), str, typers)
+        case kind if kind is bool:
+            return LightReader(lambda value: isinstance(value, bool), bool, typers)
+        case kind if kind is int and not descriptor.is_ranged:
+            return LightReader(_is_whole, int, typers)
+        case kind if get_origin(kind) is list and get_args(kind) == (str,):
+            return LightReader(_are_texts, list, typers)
+    return None
+
+
+def _without_none(annotation: Any) -> Any:
+    kinds = [each for each in get_args(annotation) if each is not NoneType]
+    return kinds[0] if len(kinds) == 1 and NoneType in get_args(annotation) else annotation
+
+
+def _is_whole(value: Any) -> bool:
+    return type(value) is int or (isinstance(value, str) and value.isascii() and value.isdigit())
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(each, str) for each in value)
+
+
+# -- Files of definitions: objects with a name, or folders with such files
+
+SUFFIXES: Final = (".yaml", ".yml", ".json")
+
+
+def read_named(file: Path, what: str) -> list[dict[str, Any]]:
+    """Read the objects of a file; each must have a name. `what` describes an object in the error."""
+    wanted = [each for document in read_file(file) for each in listed(document)]
+    for each in wanted or [None]:
+        if not isinstance(each, dict) or not isinstance(each.get("name"), str):
+            raise Invalid(f"{file}: {what}.")
+    return wanted
+
+
+def files_in(given: Sequence[Path]) -> Iterator[Path]:
+    """Yield the given files, and the files in the given folders."""
+    for each in given:
+        if not each.is_dir():
+            yield each
+            continue
+        inside = sorted(file for file in each.rglob("*") if file.suffix in SUFFIXES and file.is_file())
+        if not inside:
+            raise Invalid(f"There is no .yaml, .yml or .json file in {each}.")
+        yield from inside

@@ -10,10 +10,9 @@ from typing import Final, Generic, TypeVar
 from ostinato.config.secret import Secret
 from ostinato.core.addresses import EVERYWHERE, PUBLIC_ONLY, Egress
 from ostinato.core.auth import KERNEL, OURS, is_of_kernel
-from ostinato.core.duration import format_duration, parse_duration
 from ostinato.core.errors import Invalid
 from ostinato.core.policy import Isolation
-from ostinato.core.zones import zone
+from ostinato.core.times import format_duration, parse_duration, zone
 
 GRANT: Final = re.compile(r"env:(?:[A-Za-z_][A-Za-z0-9_]*\*?|\*)|file:/(?:[^\0-\x1f*]*[^\0-\x1f*/]|[^\0-\x1f*]*/\*|\*)")
 

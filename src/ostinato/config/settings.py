@@ -49,9 +49,9 @@ from ostinato.config.kinds import (
 from ostinato.config.secret import Secret
 from ostinato.core.addresses import PUBLIC_ONLY, Egress
 from ostinato.core.builtin import USUAL_ENVIRONMENT, USUAL_SECRETS, Permits
-from ostinato.core.duration import DAY, SECOND
 from ostinato.core.errors import Invalid, InvalidSetting
 from ostinato.core.policy import Isolation
+from ostinato.core.times import DAY, SECOND
 
 T = TypeVar("T")
 

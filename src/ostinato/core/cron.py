@@ -25,9 +25,8 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
-from ostinato.core.duration import HOUR
 from ostinato.core.errors import InvalidSchedule
-from ostinato.core.zones import CALM, gap_end, offset_at, passes, wall_at, wall_span
+from ostinato.core.times import CALM, HOUR, gap_end, offset_at, passes, wall_at, wall_span
 
 if TYPE_CHECKING:
     from cronsim import CronSim

@@ -9,10 +9,9 @@ from functools import lru_cache
 from typing import Any, Final, get_args, get_type_hints
 
 from ostinato.core import schedule
-from ostinato.core.policy import Policies
-from ostinato.core.retry import Backoff
+from ostinato.core.policy import Backoff, Policies
 from ostinato.core.schedule import Schedule
-from ostinato.core.window import Window
+from ostinato.core.times import Window
 
 MICROSECOND: Final = timedelta(microseconds=1)
 CACHED_POLICIES: Final = 4096  # most jobs share a few policies; parsing costs more than looking up

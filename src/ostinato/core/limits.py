@@ -14,11 +14,11 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import Any, Final
 
-from ostinato.core.duration import parse_duration
 from ostinato.core.errors import Invalid
 from ostinato.core.model import Definition, Json
 from ostinato.core.payload import decode
 from ostinato.core.policy import Policies
+from ostinato.core.times import parse_duration
 
 RATE: Final = re.compile(r"\s*(?P<count>\d{1,9})\s*/\s*(?P<period>.+?)\s*")
 PLACE: Final = re.compile(r"\{args(?P<path>(?:\[[^\[\]{}]+\])+)\}")

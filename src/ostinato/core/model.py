@@ -1,6 +1,6 @@
-"""The nouns: jobs, live rows, executions and skips, and the change that a rule returns.
+"""The nouns: jobs, live rows, executions and skips, and the change that a rule returns; their ids.
 
-    jobs        what is to come   Job = Definition (as people wrote it) + Facts (its state)
+jobs        what is to come   Job = Definition (as people wrote it) + Facts (its state)
     live        what is now       Live, one per queued or running execution
     executions  what has been     Execution, written once, at settle
 
@@ -9,10 +9,10 @@ rows the rule has read. Nothing here knows how the values are stored.
 """
 
 from dataclasses import dataclass, fields
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import Annotated, Final, Protocol
-from uuid import UUID
+from typing import Annotated, Any, Final, Protocol
+from uuid import UUID, SafeUUID
 
 from ostinato.core.hot import hot_dataclass
 from ostinato.core.outcome import Error, Outcome, OutcomeKind
@@ -350,3 +350,38 @@ class DeclinedJob:
     declared: str
     at: datetime
     by: str
+
+
+# -- Ids: made and read several times for each execution, so without the checks of `UUID(…)` (0.4 instead of 1.4 µs)
+
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND: Final = timedelta(microseconds=1)
+VERSION_7: Final = 7 << 76
+MILLISECOND_BITS: Final = 80  # below the milliseconds since the epoch
+VARIANT: Final = 0b10 << 62
+FIRST_ID: Final = UUID(int=0)  # before all ids
+
+UNKNOWN: Final = SafeUUID.unknown  # a lookup in an Enum costs a call
+
+_new: Final = object.__new__
+_set_int: Final[Any] = UUID.__dict__["int"].__set__
+_set_safety: Final[Any] = UUID.__dict__["is_safe"].__set__
+
+
+def uuid_of(number: int) -> UUID:
+    """Make a UUID from a number that is known to be valid."""
+    made = _new(UUID)
+    _set_int(made, number)
+    _set_safety(made, UNKNOWN)
+    return made
+
+
+def head_of(now: datetime) -> int:
+    """Return the part of an id that comes from its instant; the rest is random."""
+    milliseconds, rest = divmod((max(now, EPOCH) - EPOCH) // MICROSECOND, 1000)
+    return milliseconds << MILLISECOND_BITS | VERSION_7 | rest * 4096 // 1000 << 64 | VARIANT
+
+
+def first_of(at: datetime) -> UUID:
+    """Return the least id of an instant: no id below it was made then or later."""
+    return uuid_of(head_of(at))

@@ -1,4 +1,4 @@
-"""Text in and out: args and results as JSON, messages and log lines.
+"""Text in and out: args and results as JSON, messages, log lines and their levels; bounds of texts and times.
 
 Nothing is ever pickled. Input must be standard JSON; other input is refused, with its place and a way out. The
 result of a run is always kept: if it is not JSON, as text, cut visibly, with a warning.
@@ -8,9 +8,10 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from json.encoder import c_make_encoder, encode_basestring  # type: ignore[attr-defined]
 from json.scanner import make_scanner
-from typing import Any, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from ostinato.core.errors import Invalid
 
@@ -272,3 +273,55 @@ def _no_number(constant: str) -> None:
 
 _DECODER = json.JSONDecoder(parse_constant=_no_number)  # `json.loads` would make one for each call
 _SCAN = make_scanner(_DECODER)  # type: ignore[arg-type]  # the stubs are wrong here
+
+
+# -- Bounds of the texts and times that people write
+
+QUEUE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}")
+BAD_QUEUE_NAME: Final = "The queue name {name!r} cannot be used: use letters, digits and . _ : -, at most 100."
+LONGEST_BY_FIELD: Final = {
+    "task": 200,
+    "key": 200,
+    "name": 200,
+    "owner": 200,
+    "app": 100,
+    "description": 10_000,
+}
+MOST_TAGS: Final = 50
+LONGEST_TAG: Final = 100
+LONGEST_WAIT: Final = timedelta(days=3660)
+# An earlier time could push a wall time off the calendar.
+EARLIEST: Final = datetime(1900, 1, 1, tzinfo=UTC)
+
+
+def check_queue_name(name: str) -> None:
+    if not QUEUE_NAME.fullmatch(name):
+        raise Invalid(BAD_QUEUE_NAME.format(name=name))
+
+
+def is_storable(text: str) -> bool:
+    """Return True if both databases can store a text."""
+    return "\0" not in text and not any("\ud800" <= character <= "\udfff" for character in text)
+
+
+# -- Names of log levels
+
+Word = Literal["debug", "info", "warning", "error", "critical"]
+
+LEVELS: Final[dict[Word, int]] = {"debug": 10, "info": 20, "warning": 30, "error": 40, "critical": 50}
+MOST_LINES: Final = 5_000  # of one page
+
+
+def level_of(word: str | None) -> int:
+    """Return the lowest level of a word; None: all levels."""
+    if word is None:
+        return 0
+    for known, level in LEVELS.items():
+        if word.lower() == known:
+            return level
+    raise Invalid(f"There is no level {word[:60]!r}; there are {', '.join(LEVELS)}.")
+
+
+def level_word(level: int) -> Word:
+    """Return the highest word that a level reaches; programs may use levels of their own."""
+    return next((word for word, least in reversed(LEVELS.items()) if level >= least), "debug")

@@ -1,6 +1,6 @@
 """Schemas of the user's tasks: JSON that a worker writes, and the check of args by it.
 
-A schema uses the few words of JSON schema that `task/describing.py` writes. Unknown words, from a newer worker, are
+A schema uses the few words of JSON schema that `task/parameters.py` writes. Unknown words, from a newer worker, are
 ignored.
 """
 

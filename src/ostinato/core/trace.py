@@ -11,8 +11,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from ostinato.core.errors import Invalid
-from ostinato.core.ids import EPOCH, MILLISECOND_BITS
-from ostinato.core.model import Definition, Json, Live
+from ostinato.core.model import EPOCH, MILLISECOND_BITS, Definition, Json, Live
 from ostinato.core.payload import LIMIT, decode, encode, member
 
 RESERVED: Final = "_trace"

@@ -1,66 +1,140 @@
-"""The site: its routes, its templates, and the checks before each page."""
+"""The site: its routes, its templates, its files and headers, and the checks before each page."""
 
+import hashlib
 import logging
+import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import parse_qsl
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import FormData
+from starlette.datastructures import FormData, Headers, MutableHeaders
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Match, Router
 from starlette.routing import Route as StarletteRoute
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ostinato.access.bodies import ClientGone
-from ostinato.access.checking import run_check
-from ostinato.access.methods import allow_of, wrong_method
+from ostinato.access.credentials import OWN_SITES
+from ostinato.access.requests import ClientGone, Workload, allow_of, read_body, run_check, wrong_method
 from ostinato.access.sessions import Visitor, Visitors
-from ostinato.access.workload import Workload
 from ostinato.config import Settings
 from ostinato.core.access import ANYBODY
-from ostinato.core.errors import Forbidden, NotFound, OstinatoError
+from ostinato.core.errors import Forbidden, Invalid, NotFound, OstinatoError
 from ostinato.core.trace import page_of
-from ostinato.dashboard import (
-    calendar,
-    charts,
-    events,
-    executions,
-    formatting,
-    job,
-    jobs,
-    login,
-    overview,
-    workers,
-)
+from ostinato.dashboard import calendar, charts, executions, formatting, jobs, login, overview
 from ostinato.dashboard import settings as settings_page
-from ostinato.dashboard.csrf import read_form, require_own_form
 from ostinato.dashboard.forms import pages as forms
-from ostinato.dashboard.headers import Strict
-from ostinato.dashboard.page_request import PageRequest, Trouble
-from ostinato.dashboard.routes import Route
-from ostinato.dashboard.static_files import Files
+from ostinato.dashboard.page_request import PageRequest, Route, Trouble
 from ostinato.feature import Features
 from ostinato.service import Service
+
+# -- Reading of forms, and protection against forms that were not made for the visitor (CSRF)
+
+MOST_FIELDS: Final = 2000
+FORM: Final = "application/x-www-form-urlencoded"
+TOKEN: Final = "form_token"
+ORIGIN: Final = re.compile(r"https?://(?P<authority>[^/?#@]+)", re.IGNORECASE)
+OTHER_SITE: Final = "A page of another site sent this form. Nothing was changed."
+NOT_OURS: Final = "This form belongs to an older or other session. Nothing was changed. Send it again."
+
+
+async def read_form(request: Request) -> FormData:
+    """Read the fields of a form in their order; raise TooLarge, TooSlow or ClientGone."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() not in ("", FORM):
+        raise Invalid(f"A form must be sent as {FORM}.")
+    body = await read_body(request.receive)
+    try:
+        text = body.decode("utf-8")
+        pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=MOST_FIELDS, errors="strict")
+    except ValueError:
+        raise Invalid(f"The form cannot be read: it is not UTF-8, or has over {MOST_FIELDS} fields.") from None
+    return FormData([(name, value.replace("\r\n", "\n")) for name, value in pairs])
+
+
+def require_own_form(headers: Headers, visitor: Visitor, form: FormData) -> None:
+    """Raise Forbidden unless the form has the visitor's token and comes from a page of this site."""
+    if not _same_origin(headers):
+        raise Forbidden(OTHER_SITE)
+    if not visitor.wrote(str(form.get(TOKEN, ""))):
+        raise Forbidden(NOT_OURS)
+
+
+def _same_origin(headers: Headers) -> bool:
+    """Return whether the browser reports this site as origin, or reports nothing: then only the token counts."""
+    if (site := headers.get("sec-fetch-site")) is not None:
+        return site in OWN_SITES
+    if (origin := headers.get("origin")) is None:
+        return True
+    found = ORIGIN.fullmatch(origin)
+    return found is not None and found["authority"].lower() == headers.get("host", "").lower()
+
+
+# -- Security headers of all pages
+
+# Referrer-Policy is not `no-referrer`: then our own forms would be sent with `Origin: null`.
+POLICY: Final = {
+    "Content-Security-Policy": (
+        "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+class Strict:
+    """Middleware that adds the policy to every answer, and forbids caching unless the answer allows it."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_with_policy(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in POLICY.items():
+                    headers[name] = value
+                headers.setdefault("Cache-Control", "no-store")
+            await send(message)
+
+        await self._app(scope, receive, send_with_policy)
+
+
+# -- The stylesheets and scripts. Their addresses change with their content, so browsers may cache them for ever
+
+TYPES: Final = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+FOR_EVER: Final = {"Cache-Control": "public, max-age=31536000, immutable"}
+
+
+class _Files:
+    """The files of a folder, read once."""
+
+    def __init__(self, folder: Path) -> None:
+        self._files = {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix in TYPES}
+        self._versions = {name: hashlib.sha256(data).hexdigest()[:12] for name, data in self._files.items()}
+
+    def url(self, name: str) -> str:
+        return f"/static/{name}?v={self._versions[name]}"
+
+    async def answer(self, request: Request) -> Response:
+        name = request.path_params["name"]
+        if name not in self._files:
+            return PlainTextResponse("There is no file with this name.", 404)
+        caching = FOR_EVER if request.query_params.get("v") == self._versions[name] else {"Cache-Control": "no-cache"}
+        return Response(self._files[name], media_type=TYPES[Path(name).suffix], headers=caching)
+
+
+# -- The site: its routes, its templates, and the checks before each page
 
 log = logging.getLogger("ostinato.dashboard")
 
 HERE: Final = Path(__file__).parent
-ROUTES: Final[Sequence[Route]] = (
-    *login.ROUTES,
-    *overview.ROUTES,
-    *forms.ROUTES,
-    *settings_page.ROUTES,
-    *jobs.ROUTES,
-    *job.ROUTES,
-    *executions.ROUTES,
-    *calendar.ROUTES,
-    *workers.ROUTES,
-    *events.ROUTES,
-)
 NAVIGATION: Final = (  # place, path and title; those of features lie between
     (10, "/", "Overview"),
     (20, "/jobs", "Jobs"),
@@ -91,7 +165,7 @@ class Site:
     ) -> None:
         self.service, self.settings, self.visitors, self.version = service, settings, visitors, version
         self._workload = workload
-        self._files = Files(HERE / "static")
+        self._files = _Files(HERE / "static")
         self._templates = self._environment()
         pages = routes_of(service.features)
         self.sections: list[executions.MakeSection] = [
@@ -218,3 +292,17 @@ class DashboardFirst:
     def _wants_error_page(self, scope: Scope) -> bool:
         wants_page = "text/html" in Request(scope).headers.get("accept", "")
         return wants_page and all(route.matches(scope)[0] is Match.NONE for route in self._others)
+
+
+ROUTES: Final = (
+    *login.ROUTES,
+    *overview.ROUTES,
+    *forms.ROUTES,
+    *settings_page.ROUTES,
+    *jobs.ROUTES,
+    *jobs.ROUTES,
+    *executions.ROUTES,
+    *calendar.ROUTES,
+    *overview.ROUTES,
+    *overview.ROUTES,
+)

@@ -7,16 +7,15 @@ from typing import Final
 
 from starlette.responses import Response
 
-from ostinato.core.load import Grid
+from ostinato.core.forecast import Grid
 from ostinato.core.outcome import FAILURES
 from ostinato.core.read_models import Hour
-from ostinato.core.zones import passes, zone
-from ostinato.dashboard import query
+from ostinato.core.times import passes, zone
+from ostinato.dashboard import page_request
 from ostinato.dashboard.formatting import many
-from ostinato.dashboard.page_request import PageRequest
-from ostinato.dashboard.routes import get
-from ostinato.service.allowance import allowance
+from ostinato.dashboard.page_request import PageRequest, get
 from ostinato.service.dashboard import ClockChange
+from ostinato.service.paging import allowance
 
 ZERO: Final = timedelta(0)
 HOUR: Final = timedelta(hours=1)
@@ -52,7 +51,7 @@ class Row:
 
 def show(visit: PageRequest) -> Response:
     """Show the next or the past days, and the jobs or executions of a selected hour."""
-    past = query.word(visit, "show") == "past"
+    past = page_request.word(visit, "show") == "past"
     rows, changes, complete = (_past(visit), (), True) if past else _coming(visit)
     chosen, expired = _hour_asked(visit), allowance()
     return visit.page(
@@ -70,7 +69,7 @@ def show(visit: PageRequest) -> Response:
 
 
 def _hour_asked(visit: PageRequest) -> datetime | None:
-    text = query.word(visit, "hour")
+    text = page_request.word(visit, "hour")
     try:
         return datetime.fromisoformat(text).astimezone(UTC) if text else None
     except (ValueError, OverflowError):

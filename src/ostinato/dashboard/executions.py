@@ -9,17 +9,15 @@ from uuid import UUID
 from starlette.responses import Response
 
 from ostinato.core.access import Role
+from ostinato.core.account import RELEASED
 from ostinato.core.errors import Invalid, OstinatoError
-from ostinato.core.payload import decode
+from ostinato.core.payload import LEVELS, decode, level_word
 from ostinato.core.read_models import STATES, LogPage
-from ostinato.core.stops import RELEASED
-from ostinato.dashboard import query
+from ostinato.dashboard import page_request
 from ostinato.dashboard.charts import Phase
-from ostinato.dashboard.page_request import PageRequest
-from ostinato.dashboard.routes import get, post
+from ostinato.dashboard.page_request import PageRequest, get, post
 from ostinato.service import ExecutionView
 from ostinato.service.dashboard import Attempt
-from ostinato.service.log_levels import LEVELS, level_word
 
 ROWS_OF_A_PAGE: Final = 50
 LINES: Final = 500
@@ -41,9 +39,9 @@ MakeSection = Callable[[PageRequest, Attempt], Section | None]
 
 def show_all(visit: PageRequest) -> Response:
     """Show a list of executions, the newest first."""
-    state, task, cursor = (query.word(visit, name) for name in ("state", "task", "cursor"))
+    state, task, cursor = (page_request.word(visit, name) for name in ("state", "task", "cursor"))
     try:
-        job = query.id_asked(visit, "job")
+        job = page_request.id_asked(visit, "job")
         page = visit.service.executions.search(
             job,
             states=[state] if state else (),
@@ -63,19 +61,19 @@ def show_all(visit: PageRequest) -> Response:
         chosen={"state": state, "task": task},
         states=[(each, each) for each in STATES],
         filtered=bool(state or task or job),
-        more=query.address(visit, cursor=page.cursor) if page.cursor else "",
-        first=query.address(visit, cursor=None) if cursor else "",
+        more=page_request.address(visit, cursor=page.cursor) if page.cursor else "",
+        first=page_request.address(visit, cursor=None) if cursor else "",
     )
 
 
 def show(visit: PageRequest) -> Response:
     """Show one execution."""
-    return _page(visit, query.id_in_path(visit))
+    return _page(visit, page_request.id_in_path(visit))
 
 
 def _page(visit: PageRequest, execution_id: UUID) -> Response:
     found = visit.service.board.execution(execution_id)
-    level = query.one_of(visit, "level", set(LEVELS), "")
+    level = page_request.one_of(visit, "level", set(LEVELS), "")
     log = _log(visit, execution_id, level)
     args = found.row.args
     sections = (make(visit, found) for make in visit.site.sections)
@@ -98,7 +96,7 @@ def _page(visit: PageRequest, execution_id: UUID) -> Response:
 
 def _log(visit: PageRequest, execution_id: UUID, level: str) -> LogPage:
     """Read the first log lines, or the lines after a number."""
-    after = query.word(visit, "after")
+    after = page_request.word(visit, "after")
     try:
         return visit.service.executions.log(
             execution_id, after=int(after) if after.isdigit() else 0, level=level or None, limit=LINES
@@ -128,7 +126,7 @@ def _phases(found: Attempt, now: datetime) -> list[Phase]:
 
 def cancel(visit: PageRequest) -> Response:
     """Ask a running execution to stop, or withdraw a queued one."""
-    execution_id = query.id_in_path(visit)
+    execution_id = page_request.id_in_path(visit)
     force = visit.form.get("force") == "1"
     try:
         left = visit.service.executions.cancel(execution_id, by=visit.by, force=force)
@@ -140,7 +138,7 @@ def cancel(visit: PageRequest) -> Response:
 
 def release(visit: PageRequest) -> Response:
     """Take a run from its worker and queue it again."""
-    execution_id = query.id_in_path(visit)
+    execution_id = page_request.id_in_path(visit)
     try:
         visit.service.executions.release(execution_id, by=visit.by)
     except OstinatoError as error:
@@ -150,7 +148,7 @@ def release(visit: PageRequest) -> Response:
 
 def run_again(visit: PageRequest) -> Response:
     """Run the job of an execution again, with the same args."""
-    execution_id = query.id_in_path(visit)
+    execution_id = page_request.id_in_path(visit)
     found = visit.service.board.execution(execution_id)
     try:
         job = visit.service.jobs.run_again(found.row, by=visit.caller)

@@ -9,9 +9,8 @@ from jinja2 import pass_context
 from jinja2.runtime import Context
 from markupsafe import Markup, escape
 
-from ostinato.core.describe import describe
-from ostinato.core.duration import format_duration
-from ostinato.core.zones import zone
+from ostinato.core.schedule import describe
+from ostinato.core.times import format_duration, zone
 from ostinato.service import JobView
 
 ABSENT: Final = "–"

@@ -1,22 +1,28 @@
-"""The list of jobs: filters, sorting, and actions on many jobs."""
+"""The list of jobs, and the page of one job."""
 
+import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Final
+from datetime import datetime, timedelta
+from typing import Any, Final
 from uuid import UUID
 
 from starlette.responses import Response
 
 from ostinato.core.access import Role
-from ostinato.core.errors import Forbidden, Invalid, OstinatoError
-from ostinato.core.lifecycle import allowed
+from ostinato.core.account import STILL_RUNNING, Stop
+from ostinato.core.errors import Forbidden, Invalid, NotFound, OstinatoError
+from ostinato.core.lifecycle import allowed, backoff_of
 from ostinato.core.model import Status
-from ostinato.core.stops import STILL_RUNNING, Stop
-from ostinato.dashboard import query
-from ostinato.dashboard.formatting import many
-from ostinato.dashboard.page_request import PageRequest
-from ostinato.dashboard.routes import get, post
-from ostinato.dashboard.run_dots import spark_dots
+from ostinato.core.policy import POLICY_WORDS, UNNAMED, Backoff, BackoffKind, Choice, Policies
+from ostinato.core.schedule import Cron
+from ostinato.core.times import Window
+from ostinato.dashboard import page_request
+from ostinato.dashboard.charts import durations, spark_dots
+from ostinato.dashboard.formatting import many, span
+from ostinato.dashboard.page_request import PageRequest, get, post
 from ostinato.service import JobFilter, JobView
+from ostinato.service.paging import allowance
 
 ROWS_OF_A_PAGE: Final = 50
 MOST_AT_ONCE: Final = 1000
@@ -76,8 +82,8 @@ ACTIONS: Final = {
 
 def show(visit: PageRequest) -> Response:
     """Show a list of jobs."""
-    sort = query.one_of(visit, "sort", SORTS, "-created_at")
-    cursor = query.word(visit, "cursor") or None
+    sort = page_request.one_of(visit, "sort", SORTS, "-created_at")
+    cursor = page_request.word(visit, "cursor") or None
     try:
         page = visit.service.jobs.search(_chosen(visit), sort=sort, limit=ROWS_OF_A_PAGE, cursor=cursor)
     except Invalid as error:
@@ -92,26 +98,26 @@ def show(visit: PageRequest) -> Response:
         sorts=list(SORTS.items()),
         statuses=[(status.value, status.value) for status in Status],
         queues=[(queue.name, queue.name) for queue in visit.service.queues()],
-        chosen={name: query.word(visit, name) for name in ("text", "status", "task", "queue", "tag")},
-        filtered=any(query.word(visit, name) for name in ("text", "status", "task", "queue", "tag")),
+        chosen={name: page_request.word(visit, name) for name in ("text", "status", "task", "queue", "tag")},
+        filtered=any(page_request.word(visit, name) for name in ("text", "status", "task", "queue", "tag")),
         sparks={view.id: spark_dots(view, runs.get(view.id, ())) for view in page.items},
-        more=query.address(visit, cursor=page.cursor) if page.cursor else "",
-        first=query.address(visit, cursor=None) if cursor else "",
+        more=page_request.address(visit, cursor=page.cursor) if page.cursor else "",
+        first=page_request.address(visit, cursor=None) if cursor else "",
         actions=[action for action in ACTIONS.values() if visit.may(action.role)],
         most=MOST_AT_ONCE,
     )
 
 
 def _chosen(visit: PageRequest) -> JobFilter:
-    status = query.word(visit, "status")
+    status = page_request.word(visit, "status")
     if status and status not in set(Status):
         raise Invalid(f"There is no status {status[:60]!r}. Statuses are {', '.join(Status)}.")
     return JobFilter(
         statuses=frozenset([Status(status)]) if status else frozenset(),
-        task=query.word(visit, "task") or None,
-        queue=query.word(visit, "queue") or None,
-        tag=query.word(visit, "tag") or None,
-        text=query.word(visit, "text") or None,
+        task=page_request.word(visit, "task") or None,
+        queue=page_request.word(visit, "queue") or None,
+        tag=page_request.word(visit, "tag") or None,
+        text=page_request.word(visit, "text") or None,
     )
 
 
@@ -182,11 +188,131 @@ def _id(text: str) -> UUID:
 
 def _back(visit: PageRequest) -> str:
     """Return the address of the list with its filters."""
-    return query.address(visit, cursor=None).replace("/jobs/bulk/sure", "/jobs").replace("/jobs/bulk", "/jobs")
+    return page_request.address(visit, cursor=None).replace("/jobs/bulk/sure", "/jobs").replace("/jobs/bulk", "/jobs")
+
+
+# -- One job: when it runs, how it behaves, what has become of it, and what may be asked of it now
+
+RUNS_OF_A_PAGE: Final = 25
+EVENTS: Final = 15
+DOTS: Final = 120
+ALWAYS: Final = ("overlap", "catch_up", "max_retries", "backoff", "when_exhausted", "on_lost", "timeout")
+DEFAULTS: Final = Policies()
+
+
+def show_one(visit: PageRequest) -> Response:
+    """Everything about one job; by its id, or by its key."""
+    (job,) = visit.service.jobs.with_reasons([_find(visit)])
+    cursor = page_request.word(visit, "cursor") or None
+    try:
+        page, history = visit.service.board.history(job.id, RUNS_OF_A_PAGE, cursor)
+    except Invalid as error:
+        visit, cursor = visit.with_error("history", error), None
+        page, history = visit.service.board.history(job.id, RUNS_OF_A_PAGE)
+    runs = visit.service.board.sparks([job], DOTS).get(job.id, [])
+    return visit.page(
+        "one_job.html",
+        job=job,
+        zone_of_job=job.definition.schedule.timezone if isinstance(job.definition.schedule, Cron) else None,
+        next_times=visit.service.jobs.foreseen(job.id, 10, allowance()),
+        stats=visit.service.jobs.stats(job.id),
+        why=visit.service.jobs.why(job.id) if job.facts.last_due_at or job.lives else None,
+        policies=list(_policies(job.definition.policies, backoff_of(job.definition, job.facts))),
+        scatter_of=durations(runs, visit.zone),
+        page=page,
+        history=history,
+        events=visit.service.jobs.events(job.id, EVENTS),
+        more=page_request.address(visit, cursor=page.cursor) if page.cursor else "",
+        first=page_request.address(visit, cursor=None) if cursor else "",
+        actions=[
+            name
+            for name in allowed(job.status, is_paused=bool(job.facts.paused_at))
+            if visit.may(Role.ADMIN if name == "delete" else Role.OPERATOR)
+        ],
+    )
+
+
+def _find(visit: PageRequest) -> JobView:
+    try:
+        return visit.service.jobs.get(visit.path_param("id"))
+    except NotFound:
+        raise NotFound("There is no such job: it may have been deleted, or its time to be kept is over.") from None
+
+
+def _policies(found: Policies, backoff: Backoff) -> Iterator[tuple[str, str, bool]]:
+    """List policies: label, value, and whether it differs from the default. Most are left out if they do not."""
+    for name in (*ALWAYS, *(each for each in POLICY_WORDS if each not in ALWAYS)):
+        value = getattr(found, name)
+        chosen = value not in (getattr(DEFAULTS, name), UNNAMED)
+        if chosen or name in ALWAYS:
+            shown = backoff if name == "backoff" else value
+            yield POLICY_WORDS[name].label, _told(shown, found) or POLICY_WORDS[name].unset, chosen
+
+
+def _told(value: Any, policies: Policies) -> str:
+    match value:
+        case None:
+            return ""
+        case Choice():  # "up to max_overlap" with the number of this job
+            return re.sub("[a-z]+(_[a-z]+)+", lambda name: str(getattr(policies, name[0], name[0])), value.words)
+        case timedelta():
+            return span(value)
+        case datetime():
+            return f"{value:%d %b %Y, %H:%M:%S} UTC"
+        case Window():
+            told = value.to_json()
+            return f"{', '.join(told['days'])} {told['from']}–{told['to']} {told['timezone']}"
+        case Backoff(BackoffKind.STEPS):
+            return f"after {', '.join(map(span, value.steps))}"
+        case Backoff(BackoffKind.FIXED):
+            return f"after {span(value.base)} each"
+        case Backoff():
+            return f"{value.kind.value} from {span(value.base)} to {span(value.cap)}"
+        case tuple():
+            return ", ".join(value)
+        case bool():
+            return "yes" if value else "no"
+        case _:
+            return str(value)
+
+
+# -- what may be asked of it
+
+
+def _doing(name: str) -> Callable[[PageRequest], Response]:
+    def act(visit: PageRequest) -> Response:
+        job_id = page_request.id_in_path(visit)
+        answer = visit.service.jobs.bulk(name, [job_id], by=visit.by)[job_id]
+        if isinstance(answer, OstinatoError):
+            return show_one(visit.with_error("actions", answer)) if not isinstance(answer, NotFound) else _raise(answer)
+        return _done(visit, name, job_id, "" if answer is None else f" {answer.sentence}")
+
+    return act
+
+
+def _raise(error: OstinatoError) -> Response:
+    raise error
+
+
+def _done(visit: PageRequest, name: str, job_id: UUID, stop: str) -> Response:
+    if name == "delete":
+        return visit.redirect("/jobs", f"The job is deleted.{stop}")
+    told = {
+        "run": "A run is queued.",
+        "retry": "The failed occurrence is tried again.",
+        "restart": "It begins as new.",
+    }
+    return visit.redirect(f"/jobs/{job_id}", (told.get(name) or f"The job is {ACTIONS[name].done}.") + stop)
+
+
+COMMANDS: Final = ("run", "retry", "restart", "pause", "resume", "cancel")
 
 
 ROUTES: Final = (
     get("/jobs", show),
     post("/jobs/bulk", ask, Role.OPERATOR),
     post("/jobs/bulk/sure", act, Role.OPERATOR),
+    get("/jobs/{id}", show_one),
+    *(post(f"/jobs/{{id}}/{name}", _doing(name), Role.OPERATOR) for name in COMMANDS),
+    post("/jobs/{id}/delete", _doing("delete"), Role.ADMIN),
 )

@@ -7,8 +7,7 @@ from starlette.responses import Response
 
 from ostinato.access.refusals import Refusal
 from ostinato.core.errors import Unauthorized
-from ostinato.dashboard.page_request import PageRequest, Trouble
-from ostinato.dashboard.routes import get, post
+from ostinato.dashboard.page_request import PageRequest, Trouble, get, post
 
 
 def ask(visit: PageRequest) -> Response:

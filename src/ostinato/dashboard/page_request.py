@@ -1,12 +1,16 @@
-"""`PageRequest`: what a page function receives (request, visitor, form, time), and its answers: a page, a redirect, a
-session cookie."""
+"""`PageRequest`: what a page function receives, its answers, the errors of forms, query parameters and addresses.
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+session cookie.
+"""
+
+from collections.abc import Callable, Collection, Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, TypeVar
-from urllib.parse import quote, unquote
+from urllib.parse import quote, unquote, urlencode
+from uuid import UUID
 
+from pydantic import ValidationError
 from starlette.datastructures import FormData, QueryParams
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
@@ -14,13 +18,15 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from ostinato.access.mounting import root_of
 from ostinato.access.sessions import Visitor, cookie_name
 from ostinato.core.access import Caller, Role
-from ostinato.core.errors import OstinatoError
-from ostinato.core.zones import zone_names
+from ostinato.core.errors import Invalid, NotFound, OstinatoError, UnknownTask
+from ostinato.core.times import zone_names
+from ostinato.dashboard.forms.fields import Form
 from ostinato.service import Service
-from ostinato.shapes.errors import ErrorAnswer, answer_of, status_of
+from ostinato.shapes.answers import ErrorAnswer, answer_of, refused, status_of
 
 if TYPE_CHECKING:
     from ostinato.dashboard.app import Site
+
 
 P = TypeVar("P")
 
@@ -149,3 +155,102 @@ class PageRequest:
         forwarded = self.request.headers.get("x-forwarded-proto", "").partition(",")[0].strip()
         secure = "https" in (self.request.url.scheme, forwarded)
         response.set_cookie(name, value, seconds, path=f"{self.root}/", httponly=True, samesite="strict", secure=secure)
+
+
+# -- Query parameters of pages: filters, cursors, and links with changed parameters
+
+
+def word(visit: PageRequest, name: str) -> str:
+    """Read a parameter; empty if it is missing."""
+    return visit.query.get(name, "").strip()
+
+
+def address(visit: PageRequest, **changes: str | None) -> str:
+    """Return the address of this page with changed parameters; None removes one."""
+    asked: dict[str, str] = {name: value for name, value in visit.query.items() if value}
+    for name, value in changes.items():
+        asked.pop(name, None)
+        if value:
+            asked[name] = value
+    return visit.path + (f"?{urlencode(asked)}" if asked else "")
+
+
+def id_in_path(visit: PageRequest, name: str = "id") -> UUID:
+    try:
+        return UUID(visit.path_param(name))
+    except ValueError:
+        raise NotFound("There is no page at this address.") from None
+
+
+def id_asked(visit: PageRequest, name: str) -> UUID | None:
+    """Read an id; None if it is missing."""
+    text = word(visit, name)
+    try:
+        return UUID(text) if text else None
+    except ValueError:
+        raise Invalid(f"{name} must be an id, not {text[:60]!r}.") from None
+
+
+def one_of(visit: PageRequest, name: str, choices: Container[str], usual: str) -> str:
+    """Read one of some words; for any other text return the usual one."""
+    text = word(visit, name)
+    return text if text in choices else usual
+
+
+# -- Addresses of pages, and their roles
+
+Answer = Callable[[PageRequest], Response]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A page or an action; `role` is the lowest role that may use it, None admits every visitor."""
+
+    method: str
+    path: str
+    answer: Answer
+    role: Role | None
+
+
+def get(path: str, answer: Answer, role: Role | None = Role.VIEWER) -> Route:
+    return Route("GET", path, answer, role)
+
+
+def post(path: str, answer: Answer, role: Role | None) -> Route:
+    return Route("POST", path, answer, role)
+
+
+# -- Errors of a form: beside their fields, or above the form
+
+
+class WrongFields(Invalid):
+    """Several fields are wrong."""
+
+    def __init__(self, fields: Mapping[str, str]) -> None:
+        super().__init__(" ".join(fields.values()))
+        self.fields = fields
+
+
+def with_error(
+    visit: PageRequest, where: str, form: Form, error: OstinatoError | ValidationError
+) -> tuple[PageRequest, Form]:
+    """Add an error to the request and the form: beside its fields, or above the form."""
+    trouble = _trouble(error)
+    errors = trouble.fields or {"": trouble.sentence}
+    above = form.unplaced(errors)
+    marked = form.wrong(errors)
+    if len(above) < len(errors):
+        above.insert(0, "Nothing was saved. Correct the marked fields.")
+    return visit.with_error(where, replace(trouble, sentence=" ".join(above), fields=marked.errors)), marked
+
+
+def _trouble(error: OstinatoError | ValidationError) -> Trouble:
+    match error:
+        case ValidationError():
+            return Trouble.from_answer(refused(error.errors()))
+        case WrongFields():
+            return Trouble(str(error), 422, error.fields)
+        case UnknownTask():
+            return Trouble(str(error), 422, {"task": str(error)})
+        case _:
+            return Trouble.of(error)

@@ -11,7 +11,6 @@ from starlette.responses import Response
 from ostinato.config import SETTINGS
 from ostinato.core.access import Role
 from ostinato.core.errors import NotFound, OstinatoError, Unauthorized
-from ostinato.dashboard.forms.errors import with_error
 from ostinato.dashboard.forms.fields import (
     CHOICE,
     OPTIONAL,
@@ -23,10 +22,9 @@ from ostinato.dashboard.forms.fields import (
     typed,
     value_of,
 )
-from ostinato.dashboard.page_request import PageRequest
-from ostinato.dashboard.routes import get, post
-from ostinato.service.keys import NewKey
-from ostinato.shapes.keys import KeyBody
+from ostinato.dashboard.page_request import PageRequest, get, post, with_error
+from ostinato.service.access import NewKey
+from ostinato.shapes.access import KeyBody
 
 KEY_FIELDS: Final = table(
     Field("name", "Name", TEXT, "The owner of the key; events show it as key:NAME~ab12.", needed=True),

@@ -15,7 +15,7 @@ from ostinato.django.connections import renewed, renewed_async
 from ostinato.django.results import error_of, result_in_run
 from ostinato.django.rules import open_to_names, parameters_of
 from ostinato.task import Context
-from ostinato.task.outcomes import hide_frames_of
+from ostinato.task.signals import hide_frames_of
 
 hide_frames_of(__file__)
 

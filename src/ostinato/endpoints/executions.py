@@ -1,12 +1,12 @@
-"""Executions: list, get, cancel, release."""
+"""Executions: list, get, cancel, release; and their logs, a page at a time."""
 
-from typing import Annotated
+from typing import Annotated, Final
 from uuid import UUID
 
 from ostinato.core.access import Role
 from ostinato.core.errors import NotFound
-from ostinato.endpoints.table import Ask, InPath, JobRef, Table
-from ostinato.shapes.executions import ExecutionAnswer, ExecutionList
+from ostinato.endpoints.table import Ask, InPath, JobRef, Table, header
+from ostinato.shapes.executions import ExecutionAnswer, ExecutionList, LogAnswer, LogQuery
 from ostinato.shapes.queries import AllExecutionsQuery, CancelQuery, ExecutionQuery, refuse_both
 
 TABLE = Table("executions")
@@ -61,3 +61,20 @@ def id_of(text: str) -> UUID:
         return UUID(text)
     except ValueError:
         raise NotFound(f"There is no execution {text!r}; an id is a UUID.") from None
+
+
+# -- Logs of executions, a page at a time; rest/endpoints.py also has them as text and as a stream
+
+USUAL_LINES: Final = 1000
+LAST_LINE: Final = header("Last-Event-ID", "A stream continues after this line.", 20)
+
+
+@TABLE.get("/executions/{id}/log", Role.VIEWER, headers=(LAST_LINE,))
+def get_log(ask: Ask, execution: ExecutionId, asked: LogQuery) -> LogAnswer:
+    """Read the log, stdout and stderr of an execution, also while it runs.
+
+    With `Accept: text/event-stream` lines are streamed live, with progress as `progress`. After the execution ends,
+    `cut` (if the log was full) and `end` follow. `Last-Event-ID` (or `after`) continues without a gap.
+    """
+    limit = asked.limit or USUAL_LINES
+    return LogAnswer.of(ask.service.executions.log(id_of(execution), after=asked.after, level=asked.level, limit=limit))

@@ -1,20 +1,39 @@
-"""Questions about jobs: list, count, get, due times, skips, why; and deletion."""
+"""Questions about jobs and their deletion, and the controls of one: pause, resume, cancel, retry, restart."""
+
+from collections.abc import Iterable
+from dataclasses import replace
 
 from ostinato.core.access import Role
 from ostinato.core.model import Status
-from ostinato.endpoints.job_answers import answer, answers
 from ostinato.endpoints.table import Ask, JobRef, Table
+from ostinato.service import JobView, Service
 from ostinato.shapes.answers import JsonObject
-from ostinato.shapes.due_times import TimesAnswer
-from ostinato.shapes.executions import SkipAnswer, SkipList
+from ostinato.shapes.executions import SkipAnswer, SkipList, WhyAnswer
 from ostinato.shapes.job_answer import JobAnswer, JobList
-from ostinato.shapes.queries import JobQuery, NextQuery, SkipQuery, WhyQuery, refuse_both
-from ostinato.shapes.why import WhyAnswer
+from ostinato.shapes.queries import JobQuery, NextQuery, RetryQuery, SkipQuery, TimesAnswer, WhyQuery, refuse_both
+
+# -- Jobs as endpoints answer them
+
+
+def answers(service: Service, views: Iterable[JobView]) -> list[JobAnswer]:
+    """Return the answers for jobs, each with the outcome of its newest run."""
+    views = service.jobs.with_reasons(list(views))
+    last = service.jobs.last_runs(views) if views else {}
+    return [JobAnswer.of(view, last.get(view.id)) for view in views]
+
+
+def answer(ask: Ask, view: JobView) -> JobAnswer:
+    """Return the answer for a job, with its version as ETag."""
+    ask.headers["ETag"] = f'"{view.facts.version}"'
+    return answers(ask.service, [view])[0]
+
+
+# -- Questions about jobs: list, count, get, due times, skips, why; and deletion
 
 TABLE = Table("jobs")
 
 
-class Gone(JsonObject):
+class _Gone(JsonObject):
     """The answer to a deletion."""
 
     message: str
@@ -49,7 +68,7 @@ def get_job(ask: Ask, ref: JobRef) -> JobAnswer:
 
 
 @TABLE.delete("/jobs/{id}", Role.ADMIN)
-def delete_job(ask: Ask, ref: JobRef) -> Gone:
+def delete_job(ask: Ask, ref: JobRef) -> _Gone:
     """Delete a job with its history. A run in progress is asked to stop. A declared job stays deleted."""
     deleted = ask.service.jobs.delete(ref, by=ask.by.name)
     message = f"Job {ref} is deleted."
@@ -57,7 +76,7 @@ def delete_job(ask: Ask, ref: JobRef) -> Gone:
         message += f" {deleted.stop.sentence}"
     if deleted.declined:
         message += f" Its app does not create it again, until you run: ostinato job redeclare {deleted.declined}"
-    return Gone(message=message)
+    return _Gone(message=message)
 
 
 @TABLE.get("/jobs/{id}/next", Role.VIEWER)
@@ -82,3 +101,41 @@ def list_skips(ask: Ask, ref: JobRef, asked: SkipQuery) -> SkipList:
 def why(ask: Ask, ref: JobRef, asked: WhyQuery) -> WhyAnswer:
     """Explain the occurrence at or before an instant, as data and as sentences."""
     return WhyAnswer.of(ask.service.jobs.why(ref, asked.at))
+
+
+# -- Controls of one job: pause, resume, cancel, retry, restart
+
+CONTROL = TABLE.tagged("control")
+
+
+@CONTROL.post("/jobs/{id}/pause", Role.OPERATOR)
+def pause_job(ask: Ask, ref: JobRef) -> JobAnswer:
+    """Pause a job: no run starts after the answer; a run in progress may finish.
+
+    The status of the answer is paused (seed 003), even while a run finishes; lock_token names that run.
+    """
+    return replace(answer(ask, ask.service.jobs.pause(ref, by=ask.by.name)), status=Status.PAUSED)
+
+
+@CONTROL.post("/jobs/{id}/resume", Role.OPERATOR)
+def resume_job(ask: Ask, ref: JobRef) -> JobAnswer:
+    """Resume a job without catching up: its next due time is after now."""
+    return answer(ask, ask.service.jobs.resume(ref, by=ask.by.name))
+
+
+@CONTROL.post("/jobs/{id}/cancel", Role.OPERATOR)
+def cancel_job(ask: Ask, ref: JobRef) -> JobAnswer:
+    """Cancel a job for good. A run in progress is asked to stop."""
+    return answer(ask, ask.service.jobs.cancel(ref, by=ask.by.name))
+
+
+@CONTROL.post("/jobs/{id}/retry", Role.OPERATOR)
+def retry_job(ask: Ask, ref: JobRef, asked: RetryQuery) -> JobAnswer:
+    """Retry the failed occurrence at once, with all its retries again."""
+    return answer(ask, ask.service.jobs.retry(ref, by=ask.by.name, from_start=asked.from_start))
+
+
+@CONTROL.post("/jobs/{id}/restart", Role.OPERATOR)
+def restart_job(ask: Ask, ref: JobRef) -> JobAnswer:
+    """Restart a job that has ended, as new."""
+    return answer(ask, ask.service.jobs.restart(ref, by=ask.by.name))

@@ -6,8 +6,18 @@ from uuid import UUID
 from ostinato.config.extras import need
 from ostinato.core.access import AccessEnding, Role
 from ostinato.endpoints.table import Ask, InPath, Table
-from ostinato.shapes.access import EndAll, EndBody, EndedAnswer, EndKey, EndName, EndToken
-from ostinato.shapes.keys import KeyAnswer, KeyBody, KeyList, NewKeyAnswer
+from ostinato.shapes.access import (
+    EndAll,
+    EndBody,
+    EndedAnswer,
+    EndKey,
+    EndName,
+    EndToken,
+    KeyAnswer,
+    KeyBody,
+    KeyList,
+    NewKeyAnswer,
+)
 from ostinato.shapes.queries import ID, KeyQuery
 
 TABLE = Table("keys")

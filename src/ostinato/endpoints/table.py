@@ -22,10 +22,10 @@ from urllib.parse import unquote
 from ostinato.core.access import Admission, Caller, Role
 from ostinato.core.arguments import FieldKind, Flaw
 from ostinato.core.errors import Forbidden, Invalid, NotFound, WrongArgument
-from ostinato.core.searching import Expired
+from ostinato.core.schedule import Expired
 from ostinato.feature import Features
 from ostinato.service import Service
-from ostinato.service.allowance import allowance
+from ostinato.service.paging import allowance
 from ostinato.shapes.queries import JOB, read_query
 
 if TYPE_CHECKING:
@@ -38,9 +38,12 @@ PLACE: Final = re.compile(r"\{(\w+)\}")
 LONGEST_WARNING: Final = 4_000  # characters; many proxies refuse headers over 8 KiB
 # Those that need pydantic come last: `find` imports no more than it must.
 MODULES: Final = (
-    "jobs", "control", "executions", "logs", "statistics", "workers", "tasks", "events", "declined", "keys",
-    "queue_bounds", "job_changes",
-)  # fmt: skip
+    "jobs",
+    "executions",
+    "operating",
+    "keys",
+    "changes",
+)
 
 
 class Ask:
@@ -110,7 +113,7 @@ JobRef = Annotated[str, InPath("id", "The id of a job, or its key.")]
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class _Taken:
     """The parameters of an endpoint's function."""
 
     places: Mapping[str, InPath]  # by parameter
@@ -133,7 +136,7 @@ class Endpoint:
     headers: tuple[Mapping[str, Any], ...] = ()  # of the request, for the document
 
     @cached_property
-    def taken(self) -> Taken:
+    def taken(self) -> _Taken:
         hints = get_type_hints(self.function, include_extras=True)
         places, query, body = dict[str, InPath](), None, None
         for name, parameter in list(signature(self.function).parameters.items())[1:]:
@@ -145,7 +148,7 @@ class Endpoint:
                 query = (name, cast(type[Any], hint))
             else:
                 body = (name, hint, parameter.default)
-        return Taken(places, query, body)
+        return _Taken(places, query, body)
 
     @cached_property
     def answers_with(self) -> Any:
@@ -196,6 +199,12 @@ class Table:
     def __iter__(self) -> Iterator[Endpoint]:
         return iter(self._endpoints)
 
+    def tagged(self, tag: str) -> "Table":
+        """Return this table, for endpoints of another subject."""
+        other = Table(tag)
+        other._endpoints = self._endpoints
+        return other
+
     def get(self, path: str, role: Role, **more: Any) -> Callable[[F], F]:
         return self.add("GET", path, role, **more)
 
@@ -242,7 +251,7 @@ def find(features: Features, method: str, path: str) -> tuple[Endpoint, dict[str
 def _read_body(kind: Any, given: Any) -> Any:
     from pydantic import TypeAdapter, ValidationError
 
-    from ostinato.shapes.errors import refused
+    from ostinato.shapes.answers import refused
 
     try:
         return _adapter(TypeAdapter, kind).validate_python(given)

@@ -5,9 +5,8 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from ostinato.clock import HOLDS_FOR, Clock, JumpDetector, MeasuredClock
-from ostinato.core.duration import CLOCKS_AGREE, DAY
 from ostinato.core.model import Chance, Event
-from ostinato.core.zones import zone_data_version
+from ostinato.core.times import CLOCKS_AGREE, DAY, zone_data_version
 from ostinato.store.audit import ZONE_DATA, ZONES_SINCE
 from ostinato.store.store import Store
 from ostinato.telemetry.reports import Telemetry

@@ -23,15 +23,12 @@ from ostinato.clock import Clock, MeasuredClock
 from ostinato.config import Settings
 from ostinato.core.model import Chance
 from ostinato.core.payload import MIB
-from ostinato.engine.auditor import Auditor
 from ostinato.engine.claim_timing import ClaimTiming, HandOff
 from ostinato.engine.dispatcher import AHEAD, Dispatcher, StepReport
-from ostinato.engine.duties import EngineParts, FeatureDuty, duties_of_features
+from ostinato.engine.duties import EngineParts, FeatureDuty, Retrying, duties_of_features, keep_light
 from ostinato.engine.lease import Renewing
-from ostinato.engine.retrying import Retrying
-from ostinato.engine.sweeper import Sweeper
+from ostinato.engine.sweeper import Auditor, Sweeper
 from ostinato.engine.threads import StoreThreads, hopping_to
-from ostinato.engine.upkeep import keep_light
 from ostinato.engine.worker import NOTHING_MOVED, Identity, Worker
 from ostinato.isolation.plan import ProcessPlan
 from ostinato.store.claiming import Claim

@@ -16,7 +16,7 @@ from uuid import UUID
 
 from ostinato.clock import Clock
 from ostinato.core.errors import DatabaseReplaced, StoreError
-from ostinato.core.ids import EPOCH
+from ostinato.core.model import EPOCH
 from ostinato.store.store import Store
 from ostinato.store.workers import NewWorker, Renewal
 

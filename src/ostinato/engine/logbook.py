@@ -1,4 +1,4 @@
-"""The log book of a worker: log lines of its runs on their way to the store.
+"""The log book of a worker: output and log lines of its runs, and reports of runs that take long.
 
 A run never waits to write a line. The line is buffered here, on the loop or on a thread, and goes to the store with
 many others a few times a second. It also goes before its execution is settled, so that the log of an ended execution is
@@ -11,20 +11,26 @@ million lines would block it for a minute, and the log of the execution has all 
 
 import asyncio
 import logging
+import sys
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import timedelta
 from threading import RLock, get_ident
-from typing import Final
+from typing import Any, Final, TextIO, cast
 from uuid import UUID
 
 from ostinato.clock import Clock
-from ostinato.core.payload import LogMessage
+from ostinato.core.model import Chance, Claimed, Event, Live
+from ostinato.core.payload import LogMessage, encode
 from ostinato.core.read_models import Stream
 from ostinato.isolation.plan import CUT, OUTPUT, Written, to_logging
 from ostinato.store.logs import LogLine, size_of
 from ostinato.store.store import Store
+from ostinato.task import Context
+from ostinato.task.context import KEPT
+from ostinato.telemetry.reports import Telemetry
 
 FLUSH_EVERY: Final = 0.25  # seconds
 MUCH: Final = 64 * 1024  # bytes: more than this is flushed at once
@@ -264,3 +270,152 @@ class Echo:
 
     def ended(self, execution_id: UUID) -> None:
         self._shown.pop(execution_id, None)
+
+
+# -- Capture of the output and log records of runs in this process; both still reach their targets.
+#
+# A record or text belongs to the run in whose context it is written: an asyncio task, a worker's thread, or code that
+# copies the context (`asyncio.to_thread`). A bare `threading.Thread` has no such context: its output belongs to no run.
+
+
+@contextmanager
+def captured() -> Iterator[None]:
+    """Capture what runs print and log while this context is open. Enter it after logging is configured."""
+    with ExitStack() as undo:
+        handler = _RunLogHandler()
+        logging.getLogger().addHandler(handler)
+        undo.callback(logging.getLogger().removeHandler, handler)
+        for name in ("stdout", "stderr"):
+            undo.enter_context(_seen(name))
+        yield
+
+
+@contextmanager
+def _seen(name: str) -> Iterator[None]:
+    """Pass a stream of `sys` through a CapturedStream."""
+    stream: TextIO | None = getattr(sys, name)
+    if stream is None:  # the process has no such stream
+        yield
+        return
+    between = _CapturedStream(stream, name)
+    setattr(sys, name, cast(TextIO, between))
+    try:
+        yield
+    finally:
+        if getattr(sys, name) is between:
+            setattr(sys, name, stream)
+
+
+class _RunLogHandler(logging.Handler):
+    """Log handler that adds the records of a run to the run's log."""
+
+    def handle(self, record: logging.LogRecord) -> bool:
+        """Handle a record without the handler's lock: most records belong to no run, and the rest may come from any
+        thread."""
+        context = Context.current()
+        if context is not None and not hasattr(record, KEPT):
+            context.keep_record(record.levelno, self.format(record))
+        return True
+
+
+class _CapturedStream:
+    """Wrapper of a stream that copies its text to the log of the run; all else is passed to the stream.
+
+    A full device or a closed pipe fails no run: the log of the run still gets the text.
+    """
+
+    def __init__(self, stream: TextIO, name: str) -> None:
+        self._stream, self._name = stream, name
+
+    def write(self, text: str) -> int:
+        context = Context.current()
+        if context is not None:
+            context.keep_printed(self._name, text)
+        with suppress(OSError):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with suppress(OSError):
+            self._stream.flush()
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+# -- Reports of runs without a timeout that take far longer than usual: one for each run
+
+FACTOR: Final = 10
+SHORTEST: Final = timedelta(seconds=10)  # shorter runs are never reported
+RUNS_NEEDED: Final = 3  # completed runs needed to know the usual duration
+LOOKED_AT: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class RunUnderWay:
+    """A run under way and its duration so far."""
+
+    live: Live
+    ran: timedelta
+
+
+def long_runs(began: Iterable[tuple[Claimed, float]], now: float) -> list[RunUnderWay]:
+    """Select the runs that may have taken too long; each comes with its start time in seconds."""
+    return [
+        RunUnderWay(claimed.live, ran)
+        for claimed, at in began
+        if (ran := timedelta(seconds=now - at)) >= SHORTEST
+        and claimed.definition.policies.timeout is None
+        and not claimed.live.step  # usual durations are known for whole runs only
+    ]
+
+
+def limit(durations: Sequence[timedelta]) -> timedelta | None:
+    """Return the duration above which a run is reported; None without enough history."""
+    if len(durations) < RUNS_NEEDED:
+        return None
+    return max(FACTOR * sorted(durations)[len(durations) // 2], SHORTEST)
+
+
+class LongRuns:
+    """The usual durations of one worker's runs, and the runs already reported."""
+
+    def __init__(self, store: Store, clock: Clock, chance: Chance, telemetry: Telemetry) -> None:
+        self._store, self._clock, self._chance, self._telemetry = store, clock, chance, telemetry
+        self._limits: dict[UUID, timedelta | None] = {}
+        self._reported: set[UUID] = set()
+
+    def look(self, runs: Collection[RunUnderWay]) -> None:
+        """Report runs that exceed their limit."""
+        under_way = {run.live.id for run in runs}
+        self._limits = {run_id: most for run_id, most in self._limits.items() if run_id in under_way}
+        self._reported &= under_way
+        for run in runs:
+            most = self._limit_of(run)
+            if most is not None and run.ran > most and run.live.id not in self._reported:
+                self._report(run, most / FACTOR)
+
+    def _limit_of(self, run: RunUnderWay) -> timedelta | None:
+        if run.live.id not in self._limits:
+            self._limits[run.live.id] = limit(self._store.history.durations(run.live.job_id, LOOKED_AT))
+        return self._limits[run.live.id]
+
+    def _report(self, run: RunUnderWay, usual: timedelta) -> None:
+        now, live = self._clock.now(), run.live
+        data = {"number": live.number, "ran": run.ran.total_seconds(), "usual": usual.total_seconds()}
+        event = Event(
+            self._chance.id(now),
+            now,
+            "execution.overlong",
+            live.job_id,
+            live.id,
+            live.worker_id,
+            data=encode(data),
+        )
+        self._store.history.tell([event])
+        self._reported.add(live.id)  # only now: if the store is unavailable, the report is tried again
+        self._telemetry.overlong(live, run.ran, usual)

@@ -9,9 +9,8 @@ from typing import Any
 from ostinato.clock import Clock
 from ostinato.core.outcome import Outcome
 from ostinato.core.policy import Isolation
-from ostinato.engine.run_on_loop import LoopTasks
 from ostinato.engine.running import RUNNING, OnFinished, OnLoop, OnProcess, OnThread, Running
-from ostinato.engine.threads import Threads
+from ostinato.engine.threads import LoopTasks, Threads
 from ostinato.isolation.plan import ProcessPlan
 from ostinato.isolation.pool import Pool
 from ostinato.task import Context, Task

@@ -24,12 +24,13 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import copy_context
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
-from ostinato.core.account import Stopped, account_text, class_path
+from ostinato.core.account import Account, Stopped, account_text, class_path
 from ostinato.core.errors import Invalid, LeaseLost, OstinatoError
 from ostinato.core.model import Json
 from ostinato.core.outcome import (
@@ -41,18 +42,78 @@ from ostinato.core.outcome import (
     Outcome,
     TimedOut,
 )
-from ostinato.core.payload import encode
+from ostinato.core.payload import cut, decode, encode
 from ostinato.core.policy import Isolation
-from ostinato.engine.run_in_process import RunProgress
-from ostinato.engine.run_on_loop import charged
-from ostinato.isolation.orders import FunctionReference, RunOrder
-from ostinato.isolation.reports import NOT_STARTED, SUPERVISOR_LOST, Report
+from ostinato.engine.threads import charged
+from ostinato.isolation.orders import NOT_STARTED, SUPERVISOR_LOST, FunctionReference, Report, RunOrder
 from ostinato.task import Context, Task
 from ostinato.task.context import written
-from ostinato.task.outcomes import COMPLETED, described, hide_frames_of, of_error, of_value
+from ostinato.task.signals import COMPLETED, described, hide_frames_of, of_error, of_value
 
 if TYPE_CHECKING:
     from ostinato.engine.runner import Runner
+
+
+# -- Progress and counters of a run in a process, from its messages and its output.
+#
+# The output comes through pipes, line by line, and is counted here. If a run reports no progress of its own, its last
+# line is shown instead.
+
+EVERY: Final = 0.25  # seconds; later updates within this are combined
+LONGEST_MESSAGE: Final = 200
+
+
+class _RunProgress:
+    """Progress and counters of one run. It belongs to the loop."""
+
+    def __init__(self, context: Context, loop: asyncio.AbstractEventLoop) -> None:
+        self._context, self._loop = context, loop
+        self._lines = self._bytes = 0
+        self._last = ""
+        self._silent = True  # no progress of its own so far
+        self._timer: asyncio.TimerHandle | None = None
+
+    def progressed(self, progress: Json) -> None:
+        """Take over the progress that the run reports from its process."""
+        reported = decode(progress)
+        self._silent = self._silent and "done" not in reported
+        self._context.take_over(reported)
+
+    def wrote(self, lines: int, size: int, last: str) -> None:
+        """Count output: so many more lines and bytes; `last` is the last line that is not empty, or ""."""
+        self._lines += lines
+        self._bytes += size
+        self._last = last or self._last
+        if self._timer is None:
+            self._timer = self._loop.call_later(EVERY, self._report)
+
+    def ended(self, account: Account) -> Account:
+        """Return the account of the run with its counters."""
+        if self._timer is not None:
+            self._report()
+        crawled, indexed = self._context.items
+        counters = dict(self._context.counters or ())
+        code = account.exit_code if account.exit_code is not None else counters.pop("exit_code", None)
+        return replace(
+            account,
+            exit_code=None if code is None else int(code),  # of the process, or of the program that it ran
+            items_crawled=crawled,
+            items_indexed=indexed,
+            counters=tuple(counters.items()) or None,
+            traceparent=self._context.traceparent,
+        )
+
+    def _report(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        progress: dict[str, Any] = {"counters": {"output_lines": self._lines, "output_bytes": self._bytes}}
+        if self._silent:
+            progress |= {"done": self._lines, "message": cut(self._last, LONGEST_MESSAGE)}
+        self._context.take_over(progress)
+
+
+# -- One run on the loop, on a thread or in a process; its end is a value, an Outcome
 
 INSIST_EVERY = 1.0  # seconds
 START_AGAIN: Final = timedelta(seconds=5)  # until a run is tried again that got no thread or process
@@ -291,7 +352,7 @@ class OnProcess(Running):
     def __init__(self, runner: "Runner", task: Task[..., Any], context: Context) -> None:
         super().__init__(runner, task, context)
         self._report: Report | None = None
-        self._progress = RunProgress(context, runner.loop)
+        self._progress = _RunProgress(context, runner.loop)
         self._run = 0  # none yet
 
     def _begin(self) -> None:

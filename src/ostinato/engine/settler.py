@@ -18,11 +18,11 @@ from itertools import chain
 from typing import Any, Final
 
 from ostinato.clock import Clock
-from ostinato.core.duration import CLOCKS_AGREE
 from ostinato.core.errors import StoreError
 from ostinato.core.model import Chance, Claimed, Event, FencedId, Finished, Json, Live
 from ostinato.core.outcome import Deferred, Interrupted, Outcome
 from ostinato.core.payload import encode
+from ostinato.core.times import CLOCKS_AGREE
 from ostinato.engine.logbook import LogBook
 from ostinato.store.settling import Settled
 from ostinato.store.store import Store

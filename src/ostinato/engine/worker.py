@@ -1,4 +1,4 @@
-"""The worker: it claims executions that it can start now, runs them, and settles them.
+"""The worker: it claims executions that it can start now, runs them, answers their calls, and settles them.
 
 Everything here runs on one event loop; the store is reached only through `in_store`, on a thread. The settler
 (settler.py) holds claimed executions until they are settled.
@@ -7,6 +7,7 @@ Everything here runs on one event loop; the store is reached only through `in_st
 import asyncio
 import os
 import socket
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
@@ -16,17 +17,15 @@ from uuid import UUID
 
 from ostinato.clock import Clock
 from ostinato.core.builtin import Permits
-from ostinato.core.errors import Invalid, LeaseLost, StoreError
+from ostinato.core.errors import Invalid, LeaseLost, StoreError, StoreUnavailable
 from ostinato.core.model import Chance, Claimed, Definition, FencedId, Json, Live
 from ostinato.core.outcome import Cancelled, Error, Failed, Interrupted, Lost, Outcome
 from ostinato.core.payload import decode
 from ostinato.core.policy import Isolation
-from ostinato.engine.calls import REFUSED, TaskCalls
 from ostinato.engine.claim_timing import ClaimOrder
 from ostinato.engine.dispatcher import StepReport
 from ostinato.engine.lease import Lease
-from ostinato.engine.logbook import Echo, LogBook
-from ostinato.engine.long_runs import LongRuns, long_runs
+from ostinato.engine.logbook import Echo, LogBook, LongRuns, long_runs
 from ostinato.engine.runner import Runner
 from ostinato.engine.running import Running
 from ostinato.engine.settler import MOST_AT_ONCE, Settler
@@ -35,14 +34,56 @@ from ostinato.isolation.plan import ProcessPlan, Written
 from ostinato.isolation.pool import Pool
 from ostinato.outgoing import Outgoing
 from ostinato.store.claiming import Claim
-from ostinato.store.kernel import Kernel
+from ostinato.store.kernel import Kernel, TaskCall
 from ostinato.store.store import Store
 from ostinato.store.workers import NewWorker
 from ostinato.task import CallReply, Context, Registry
-from ostinato.task.describing import describe
 from ostinato.task.open_resources import CLOSE_TIMEOUT, Resources
-from ostinato.task.outcomes import described
+from ostinato.task.parameters import describe
+from ostinato.task.signals import described
 from ostinato.telemetry.reports import Telemetry
+
+# -- Calls of running tasks to the features of their worker
+
+AGAIN: Final = 0.5  # seconds until a call is repeated while the database is unavailable
+REFUSED: Final = "This run no longer holds its execution: nothing was saved."
+
+
+@dataclass(frozen=True, slots=True)
+class TaskCalls:
+    """The calls that the runs of one worker make."""
+
+    kernel: Kernel
+    lease: Lease
+
+    def answer(self, live: Live, name: str, request: Any) -> CallReply:
+        """Answer a call on the thread of its run; raise LeaseLost if the run may no longer write."""
+        if _is_on_a_loop():
+            raise Invalid(f"The call {name} waits for the database: make it on a thread.")
+        call: TaskCall = self.kernel.store.database.features.call(name)
+        while self.lease.trusted:
+            try:
+                reply = call.answer(self.kernel, live, request)
+            except StoreUnavailable:
+                if not call.repeats:
+                    raise
+                time.sleep(AGAIN)
+            else:
+                if reply is None:
+                    break
+                return reply
+        raise LeaseLost(REFUSED)
+
+
+def _is_on_a_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+# -- The worker: it claims executions that it can start now, runs them, and settles them
 
 P = ParamSpec("P")
 R = TypeVar("R")

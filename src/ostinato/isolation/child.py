@@ -41,7 +41,7 @@ from ostinato.task import CallReply, Context, Task, Terminated
 from ostinato.task.around import known, surrounded
 from ostinato.task.context import KEPT, written
 from ostinato.task.open_resources import Resources
-from ostinato.task.outcomes import hide_frames_of, of_error, of_value
+from ostinato.task.signals import hide_frames_of, of_error, of_value
 from ostinato.task.witness import witness_of_environment
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ BEGUN: Final = 1  # index of a shared byte, set by the child: an order not read 
 PEAK_RATIO: Final = 1.25  # a peak of its children above this ratio of its own memory hides later peaks
 
 
-class Child:
+class _Child:
     """Process for runs. `connection` leads to the supervisor, with which it shares the two bytes `shared`."""
 
     def __init__(self, connection: socket.socket, shared: mmap, surroundings: Surroundings) -> None:
@@ -79,9 +79,9 @@ class Child:
         signal.signal(signal.SIGTERM, self._on_sigterm)
         faulthandler.enable()  # a crash in C prints its place on stderr
         self._surroundings.enter()
-        logging.basicConfig(handlers=[LogForwarder(self)], level=self._surroundings.log_level, format="%(message)s")
+        logging.basicConfig(handlers=[_LogForwarder(self)], level=self._surroundings.log_level, format="%(message)s")
         self._broken = self._surroundings.import_all()
-        self.send({"ev": "ready", "total": ProcessUsage.now().total})
+        self.send({"ev": "ready", "total": _ProcessUsage.now().total})
         while (frame := self._next()) is not None:
             self._run(frame)
         self._close_resources()
@@ -135,7 +135,7 @@ class Child:
         self._shared[BEGUN] = 1
         signal.signal(signal.SIGTERM, self._on_sigterm)  # an earlier run may have changed the handler
         system.forget_peak()
-        before, resting = ProcessUsage.now(), system.memory_now()
+        before, resting = _ProcessUsage.now(), system.memory_now()
         self._raised = None
         try:
             outcome = self._outcome(frame)
@@ -146,7 +146,7 @@ class Child:
         if self.resources and not self._reported_resources:
             self._reported_resources = True
             self.send({"ev": "holds"})
-        left, after = _has_children(), ProcessUsage.now()
+        left, after = _has_children(), _ProcessUsage.now()
         head: Head = {
             "ev": "ended",
             "cpu": after.total - before.total,
@@ -166,7 +166,7 @@ class Child:
             if (broken := self._broken.get(module)) is not None:
                 return Failed(broken)
         context = Context(
-            order.live, order.definition, decode(order.args), order.worker, ChildHost(self, order.permits),
+            order.live, order.definition, decode(order.args), order.worker, _ChildHost(self, order.permits),
             time.monotonic,
         )  # fmt: skip
         context.traceparent = order.traceparent
@@ -246,10 +246,10 @@ class Child:
             stop()
 
 
-class ChildHost:
+class _ChildHost:
     """Host of a task's context: sends its progress, checkpoints and logs to the worker."""
 
-    def __init__(self, child: Child, permits: Permits) -> None:
+    def __init__(self, child: _Child, permits: Permits) -> None:
         self._child = child
         self.permits = permits
 
@@ -281,10 +281,10 @@ class ChildHost:
         """Do nothing: the pipes carry the output."""
 
 
-class LogForwarder(logging.Handler):
+class _LogForwarder(logging.Handler):
     """Log handler that sends records to the worker, which logs them."""
 
-    def __init__(self, child: Child) -> None:
+    def __init__(self, child: _Child) -> None:
         super().__init__()
         self._child = child
 
@@ -298,7 +298,7 @@ class LogForwarder(logging.Handler):
             self.handleError(record)
 
 
-class ProcessUsage:
+class _ProcessUsage:
     """Usage of this process and of the children it has waited for: microseconds of CPU, bytes of memory."""
 
     __slots__ = ("of_children", "own_peak", "total")
@@ -307,13 +307,13 @@ class ProcessUsage:
         self.total, self.own_peak, self.of_children = total, own_peak, of_children
 
     @classmethod
-    def now(cls) -> "ProcessUsage":
+    def now(cls) -> "_ProcessUsage":
         own, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
         seconds = own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
         unit = 1 if sys.platform == "darwin" else 1024
         return cls(round(seconds * 1e6), own.ru_maxrss * unit, children.ru_maxrss * unit)
 
-    def peak_since(self, before: "ProcessUsage") -> int:
+    def peak_since(self, before: "_ProcessUsage") -> int:
         """Return the highest peak of one process. A peak of the children counts only if it is a new maximum."""
         return max(self.own_peak, self.of_children if self.of_children > before.of_children else 0)
 
@@ -348,7 +348,7 @@ def be_child(connection: socket.socket, output: tuple[int, int], shared: mmap, s
     code = 1
     try:
         _detach_from_supervisor(connection, output)
-        Child(connection, shared, surroundings).work()
+        _Child(connection, shared, surroundings).work()
         code = 0
     finally:
         with suppress(Exception):

@@ -14,11 +14,11 @@ from math import ceil
 from types import FrameType
 from typing import Any
 
-from ostinato.core.duration import format_duration
 from ostinato.core.outcome import Error, Failed
 from ostinato.core.policy import Policies
+from ostinato.core.times import format_duration
 from ostinato.isolation import system
-from ostinato.task.outcomes import described
+from ostinato.task.signals import described
 
 
 class CpuLimitReached(BaseException):

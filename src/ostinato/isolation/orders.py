@@ -1,20 +1,25 @@
-"""A run as JSON for the process that runs it, and its outcome as JSON for the worker."""
+"""A run as JSON for the process that runs it, and its outcome and account as the worker reads them."""
 
 import json
+import signal
 import sys
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache, reduce
-from typing import Any, Final, get_args, get_type_hints
+from typing import Any, Final, Self, get_args, get_type_hints
 from uuid import UUID
 
+from ostinato.core.account import Account, Stopped
 from ostinato.core.addresses import Egress
 from ostinato.core.builtin import Permits
 from ostinato.core.encoding import policies_of, policies_text, schedule_of, schedule_text
 from ostinato.core.errors import Invalid
 from ostinato.core.model import Definition, Json, Live
-from ostinato.core.outcome import Completed, Deferred, Error, Failed, Outcome
+from ostinato.core.outcome import Completed, Deferred, Error, Failed, Interrupted, Lost, Outcome
+from ostinato.core.policy import Policies
+from ostinato.isolation import limits, system
+from ostinato.isolation.frames import Frame, Head
 from ostinato.task import Task
 from ostinato.task.around import AroundReference
 
@@ -197,3 +202,52 @@ def _at(module: object, path: str) -> Any:
 
 def _plain_function(found: Any) -> Any:
     return found.function if isinstance(found, Task) else found
+
+
+# -- The supervisor's report about an ended run: an Outcome and an Account
+
+SUPERVISOR_LOST: Final = Lost("the supervisor of its process died")
+NOT_STARTED: Final = Interrupted()  # no process could be started: the run waits and uses no retry
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The outcome of a run, and its account."""
+
+    outcome: Outcome
+    account: Account = Account()
+
+    @classmethod
+    def of(cls, frame: Frame, policies: Policies) -> Self:
+        head, stopped = frame.head, frame.head.get("stopped")
+        cpu, peak = head.get("cpu"), head.get("peak")
+        account = Account(
+            None if cpu is None else round(cpu / 1000),
+            None if not peak else round(peak / system.MB, 1),
+            None if stopped is None else Stopped(stopped),
+            head.get("exit"),
+            raised=head.get("raised"),
+        )
+        return cls(_outcome(head, frame.body, policies), account)
+
+
+def _outcome(head: Head, body: bytes, policies: Policies) -> Outcome:
+    if head.get("limit") is not None:
+        return limits.exceeded(head["limit"], policies)
+    if body:
+        return outcome_of(body)
+    where = f" {head['why']}" if "why" in head else ""
+    if head.get("signal") == signal.SIGXCPU and policies.cpu_limit is not None:
+        return limits.exceeded("CpuLimit", policies)
+    if "signal" in head:
+        return Failed(Error("Killed", f"Killed by {_name(head['signal'])}{where}"))
+    if "exit" in head:
+        return Failed(Error("Exited", f"The process exited with code {head['exit']}{where}"))
+    return NOT_STARTED
+
+
+def _name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

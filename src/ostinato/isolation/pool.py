@@ -16,11 +16,9 @@ from typing import Final, NamedTuple, Protocol
 
 from ostinato.isolation import limits, system
 from ostinato.isolation.frames import Frame, Wire
-from ostinato.isolation.orders import RunOrder
-from ostinato.isolation.output import STREAMS
-from ostinato.isolation.plan import CUT, ProcessPlan, Written, to_logging
+from ostinato.isolation.orders import NOT_STARTED, SUPERVISOR_LOST, Report, RunOrder
+from ostinato.isolation.plan import CUT, STREAMS, ProcessPlan, Written, to_logging
 from ostinato.isolation.preparing import Surroundings
-from ostinato.isolation.reports import NOT_STARTED, SUPERVISOR_LOST, Report
 
 LOOK_EVERY: Final = 0.02  # seconds
 LOOK_TIMEOUT: Final = 5.0
@@ -30,7 +28,7 @@ LINES_PER_TURN: Final = 500  # log lines taken at once: some milliseconds of the
 log = logging.getLogger("ostinato.isolation")
 
 
-class RunListener(Protocol):
+class _RunListener(Protocol):
     """Listener to a run's messages, called on the loop."""
 
     def progressed(self, progress: str) -> None: ...
@@ -40,11 +38,11 @@ class RunListener(Protocol):
     def ended(self, report: Report) -> None: ...
 
 
-class Given(NamedTuple):
+class _Given(NamedTuple):
     """A run that the supervisor has."""
 
     order: RunOrder
-    listener: RunListener
+    listener: _RunListener
 
 
 class Pool:
@@ -62,8 +60,8 @@ class Pool:
         self._wire: Wire | None = None
         self._process: subprocess.Popen[bytes] | None = None  # the guardian
         self._supervisor: int | None = None
-        self._runs = dict[int, Given]()
-        self._ending = dict[int, Given]()  # lost with their supervisor; not reported yet
+        self._runs = dict[int, _Given]()
+        self._ending = dict[int, _Given]()  # lost with their supervisor; not reported yet
         self._children = set[int]()
         self._holding = False  # a child has opened resources
         self._last = 0
@@ -82,12 +80,12 @@ class Pool:
         """Return True if the end of a run has not been reported yet."""
         return run in self._runs or run in self._ending
 
-    def begin(self, order: RunOrder, listener: RunListener) -> int:
+    def begin(self, order: RunOrder, listener: _RunListener) -> int:
         """Start a run and return its number; the listener gets its messages."""
         body = order.to_json()
         wire = self._wire or self._start()
         self._last += 1
-        self._runs[self._last] = Given(order, listener)
+        self._runs[self._last] = _Given(order, listener)
         head: dict[str, object] = {"do": "run", "run": self._last}
         if watched := limits.watched(order.definition.policies):
             head["limits"] = watched
@@ -215,7 +213,7 @@ class Pool:
             case "gone":
                 self._children.discard(head["pid"])
 
-    def _write_lines(self, frame: Frame, given: Given | None) -> Iterator[None]:
+    def _write_lines(self, frame: Frame, given: _Given | None) -> Iterator[None]:
         head, text = frame.head, frame.body.decode("utf-8", "replace")
         stream, order = head.get("stream", "log"), None if given is None else given.order
         at = datetime.fromtimestamp(head["at"], UTC)
@@ -289,7 +287,7 @@ def _reap() -> None:
         asyncio.get_running_loop().call_later(REAP_EVERY, _reap)
 
 
-def _report_size(listener: RunListener, stream: str, lines: Sequence[str], size: int) -> None:
+def _report_size(listener: _RunListener, stream: str, lines: Sequence[str], size: int) -> None:
     """Report the output of a run. Log records are not output; of cut output only the size is known."""
     if stream == CUT:
         listener.wrote(0, int(lines[0]), "")

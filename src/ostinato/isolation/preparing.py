@@ -17,7 +17,7 @@ from typing import Final, Self
 from ostinato.core.errors import Conflict
 from ostinato.core.outcome import Error
 from ostinato.task.around import MAIN, MAIN_AGAIN
-from ostinato.task.outcomes import described
+from ostinato.task.signals import described
 
 _LOADING: Final = list[str]()  # the modules that this process is importing now to find tasks
 

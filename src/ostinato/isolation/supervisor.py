@@ -20,11 +20,9 @@ from resource import struct_rusage
 from typing import Final
 
 from ostinato.isolation import system
-from ostinato.isolation.children import ChildRun, ChildState, Family, fork, how_it_ended
-from ostinato.isolation.frames import Frame, Head, Wire
-from ostinato.isolation.guardian import end_all, fork_supervisor
+from ostinato.isolation.children import ChildRun, ChildState, Family, end_all, fork, fork_supervisor, how_it_ended
+from ostinato.isolation.frames import EventSelector, Frame, Head, Wire
 from ostinato.isolation.plan import ProcessPlan
-from ostinato.isolation.selector import EventSelector
 
 CHECK_EVERY: Final = 0.1  # seconds between checks of limits and of stopping runs
 ORPHANS_EVERY: Final = 0.01
@@ -34,7 +32,7 @@ LEAVE_TIMEOUT: Final = 5.0
 MOST_UNSENT: Final = 1024 * 1024  # bytes for the worker; above this, output stays in the pipes
 
 
-class Supervisor:
+class _Supervisor:
     """Supervisor for one worker. `step` does all work."""
 
     def __init__(self, worker: Wire, plan: ProcessPlan) -> None:
@@ -382,7 +380,7 @@ def main() -> None:
     wire = Wire(socket.socket(fileno=connection))
     _close_at_end_of(parent, wire)
     wire.send({"ev": "up", "pid": os.getpid()})
-    Supervisor(wire, plan).run()
+    _Supervisor(wire, plan).run()
 
 
 if __name__ == "__main__":

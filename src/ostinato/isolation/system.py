@@ -73,14 +73,14 @@ def group_lives(group: int) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class _Usage:
     """Usage of a process: CPU seconds, with the children it has waited for, and bytes of memory."""
 
     cpu: float
     memory: int
 
 
-def usage_of(pid: int) -> Usage | None:
+def usage_of(pid: int) -> _Usage | None:
     """Return the usage of a process now; None if it has ended or is unknown."""
     try:
         fields = _stat(pid)
@@ -88,7 +88,7 @@ def usage_of(pid: int) -> Usage | None:
         return None
     user, system, of_children, system_of_children = map(int, fields[11:15])
     ticks = user + system + of_children + system_of_children
-    return Usage(ticks / TICKS, int(fields[21]) * MEMORY_PAGE)
+    return _Usage(ticks / TICKS, int(fields[21]) * MEMORY_PAGE)
 
 
 def memory_now() -> int:

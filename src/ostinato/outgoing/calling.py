@@ -12,10 +12,9 @@ from urllib.parse import urlsplit
 from ostinato.clock import Clock, SystemClock
 from ostinato.config import Grants
 from ostinato.config.extras import need
-from ostinato.core.addresses import PUBLIC_ONLY, Egress, check_url
+from ostinato.core.addresses import PUBLIC_ONLY, Egress, Hop, check_url, follow, host_of, with_params
 from ostinato.core.auth import FRAMING_HEADERS
 from ostinato.core.errors import Invalid, NotAllowed, TooMuch, Unreachable
-from ostinato.core.urls import Hop, follow, host_of, with_params
 from ostinato.outgoing.credentials import Credentials, Shown
 from ostinato.outgoing.gate import Gate, OpenGate, RequestPermit
 from ostinato.outgoing.reply import Bounds, Patience, Reply

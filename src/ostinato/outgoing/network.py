@@ -21,7 +21,7 @@ IDLE_FOR: Final = 15.0  # seconds
 OPENED: ContextVar[list[str] | None] = ContextVar("ostinato_opened", default=None)
 
 
-class Checked(httpcore2.AsyncNetworkBackend):
+class _Checked(httpcore2.AsyncNetworkBackend):
     """Network backend that connects only to checked addresses."""
 
     def __init__(self, egress: Egress) -> None:
@@ -50,7 +50,7 @@ def connections(verify: ssl.SSLContext | bool, egress: Egress) -> httpcore2.Asyn
     """Return a pool of connections. Reusing one is safe: its address was checked when it was opened."""
     return httpcore2.AsyncConnectionPool(
         ssl_context=_trust(verify),
-        network_backend=Checked(egress),
+        network_backend=_Checked(egress),
         max_connections=MOST_CONNECTIONS,
         max_keepalive_connections=MOST_IDLE,
         keepalive_expiry=IDLE_FOR,

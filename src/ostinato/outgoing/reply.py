@@ -1,21 +1,194 @@
-"""An answer while it is received: its headers, and its body in parts, within bounds."""
+"""An answer while it is received: its headers, its rate limits, and its body in parts, within bounds."""
 
 import asyncio
 import json
+import re
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Iterable, Mapping
+import zlib
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ostinato.core.errors import BadAnswer, TooMuch, Unreachable
 from ostinato.core.payload import MIB, cut
-from ostinato.outgoing.decoding import unpacker
-from ostinato.outgoing.rate_headers import RateHeaders, asked_of
 
 if TYPE_CHECKING:
     import httpcore2
+
+
+# -- Decompression of answers in small parts, so that a decompression bomb cannot fill the memory
+
+PART: Final = 65_536  # bytes decompressed at once
+EITHER_HEADER: Final = zlib.MAX_WBITS | 32  # gzip or zlib
+Unpack = Callable[[bytes], Iterator[bytes]]
+
+
+def unpacker(encoding: str) -> Unpack:
+    """Return the decoder of a Content-Encoding; an empty part ends it."""
+    match encoding.strip().lower():
+        case "" | "identity":
+            return _as_it_is
+        case "gzip" | "x-gzip":
+            return _Inflating()
+        case "deflate":
+            return _Inflating(raw=True)
+        case "br" if find_spec("brotli") is not None:
+            return _Brotli()
+        case other:
+            raise BadAnswer(f"The answer has an unknown Content-Encoding: {other[:50]}.", 200)
+
+
+def _as_it_is(part: bytes) -> Iterator[bytes]:
+    if part:
+        yield part
+
+
+class _Inflating:
+    """Decoder of gzip (any number of members) and of deflate, with or without zlib's header."""
+
+    def __init__(self, raw: bool = False) -> None:
+        self._raw, self._begun = raw, False
+        self._inflate = zlib.decompressobj(EITHER_HEADER)
+
+    def __call__(self, part: bytes) -> Iterator[bytes]:
+        if not part:
+            if self._begun and not self._inflate.eof:
+                raise BadAnswer("The compressed answer is incomplete.", 200)
+            return
+        while part:
+            if self._inflate.eof:
+                if not part.strip(b"\0"):
+                    return  # padding
+                self._inflate = zlib.decompressobj(EITHER_HEADER)
+            unpacked = self._unpacked(part)
+            part = self._inflate.unconsumed_tail or self._inflate.unused_data
+            if unpacked:
+                yield unpacked
+
+    def _unpacked(self, part: bytes) -> bytes:
+        begun, self._begun = self._begun, True
+        try:
+            return self._inflate.decompress(part, PART)
+        except zlib.error:
+            if not self._raw or begun:
+                raise BadAnswer("The answer does not match its Content-Encoding.", 200) from None
+        self._inflate = zlib.decompressobj(-zlib.MAX_WBITS)
+        try:
+            return self._inflate.decompress(part, PART)
+        except zlib.error:
+            raise BadAnswer("The answer does not match its Content-Encoding.", 200) from None
+
+
+class _Brotli:
+    """Decoder of Brotli, if the library is installed. Ostinato never asks for it, but some servers send it."""
+
+    def __init__(self) -> None:
+        brotli: Any = import_module("brotli")
+        self._error: type[Exception] = brotli.error
+        self._inflate: Any = brotli.Decompressor()
+
+    def __call__(self, part: bytes) -> Iterator[bytes]:
+        if not part:
+            if not self._inflate.is_finished():
+                raise BadAnswer("The compressed answer is incomplete.", 200)
+            return
+        try:
+            while True:
+                unpacked = self._inflate.process(part, output_buffer_limit=PART)
+                if unpacked:
+                    yield unpacked
+                part = b""
+                if self._inflate.can_accept_more_data():
+                    return
+        except self._error:
+            raise BadAnswer("The answer does not match its Content-Encoding.", 200) from None
+
+
+# -- Reading of `Retry-After`, `RateLimit-*` and their other spellings, within bounds.
+#
+# A refusal (429, 503 …) with `Retry-After` asks for a wait. So does any answer that says that no requests are left
+# until
+# a reset. A reset is written as seconds from now, or as seconds or milliseconds since 1970. A wait is at most an hour;
+# an unreadable value is ignored.
+
+LONGEST_WAIT: Final = timedelta(hours=1)
+LEAST_INSTANT: Final = 1_000_000_000  # seconds; a greater number is a time since 1970, not a delay
+LEAST_MILLISECONDS: Final = 100_000_000_000
+NUMBER: Final = re.compile(r"\s*(\d{1,15})(\.\d{1,9})?\s*")
+ITEM: Final = re.compile(r"\b(r|t|remaining|reset)\s*=\s*(\d{1,15})", re.IGNORECASE)
+REFUSED: Final = 400
+
+
+@dataclass(frozen=True, slots=True)
+class RateHeaders:
+    """The wait that an answer asks for, and the number of requests left."""
+
+    wait: timedelta | None = None
+    remaining: int | None = None
+
+
+NO_RATE_HEADERS: Final = RateHeaders()
+
+
+def asked_of(status: int, headers: Mapping[str, str], now: datetime, longest: timedelta = LONGEST_WAIT) -> RateHeaders:
+    """Read the headers of an answer. Header names are in lower case."""
+    now = _date(headers.get("date", "")) or now  # the server's times are in its own clock
+    remaining, reset = _left(headers)
+    wait = _retry_after(headers.get("retry-after", ""), now) if status >= REFUSED else None
+    if wait is None and reset is not None and (remaining == 0 or status == 429):
+        wait = _reset(reset, now)
+    return RateHeaders(None if wait is None else min(max(wait, timedelta(0)), longest), remaining)
+
+
+def _retry_after(text: str, now: datetime) -> timedelta | None:
+    seconds = _number(text)
+    if seconds is not None:
+        return _seconds(seconds)
+    until = _date(text)
+    return None if until is None else until - now
+
+
+def _left(headers: Mapping[str, str]) -> tuple[int | None, float | None]:
+    """Return the number of requests left, and the reset as written."""
+    items = {name.lower(): float(value) for name, value in ITEM.findall(headers.get("ratelimit", ""))}
+    remaining, reset = items.get("r", items.get("remaining")), items.get("t", items.get("reset"))
+    for prefix in ("ratelimit-", "x-ratelimit-", "x-rate-limit-"):
+        if remaining is None:
+            remaining = _number(headers.get(f"{prefix}remaining", ""))
+        if reset is None:
+            reset = _number(headers.get(f"{prefix}reset", ""))
+    return None if remaining is None else int(remaining), reset
+
+
+def _reset(written: float, now: datetime) -> timedelta:
+    if written < LEAST_INSTANT:
+        return _seconds(written)
+    seconds = written / 1000 if written > LEAST_MILLISECONDS else written
+    return _seconds(seconds - now.timestamp())
+
+
+def _seconds(seconds: float) -> timedelta:
+    return timedelta(seconds=min(max(seconds, 0), 1e9))
+
+
+def _number(text: str) -> float | None:
+    return float(text) if NUMBER.fullmatch(text) else None
+
+
+def _date(text: str) -> datetime | None:
+    try:
+        found = parsedate_to_datetime(text)
+    except (ValueError, TypeError, OverflowError):
+        return None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+# -- An answer while it is received: its headers, and its body in parts, within bounds
 
 EXCERPT: Final = 500  # bytes of a body that errors show
 SHORT: Final = 4096

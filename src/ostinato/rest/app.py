@@ -5,17 +5,14 @@ from collections.abc import Sequence
 from fastapi import APIRouter, FastAPI
 
 from ostinato.access.credentials import Recognise, anybody
-from ostinato.access.workload import Workload
+from ostinato.access.requests import Workload
 from ostinato.config import Settings
-from ostinato.rest import docs
-from ostinato.rest.body_reader import BodyReader
+from ostinato.rest import document
 from ostinato.rest.caller import OPEN, Authentication
-from ostinato.rest.concurrency import Working
 from ostinato.rest.document import Api
 from ostinato.rest.endpoints import routes_of
 from ostinato.rest.failures import answer_errors
-from ostinato.rest.fallbacks import ByMethod, NoSniff
-from ostinato.rest.idempotency import Repeating
+from ostinato.rest.middleware import BodyReader, ByMethod, NoSniff, Repeating, Working
 from ostinato.rest.streams import Streams
 from ostinato.service import Service
 
@@ -33,7 +30,7 @@ def create_app(
     app = Api(
         title="Ostinato",
         version=version or "0",
-        openapi_url=None,  # rest/docs.py serves it, with the prefix of a mounted API
+        openapi_url=None,  # rest/document.py serves it, with the prefix of a mounted API
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
@@ -43,7 +40,7 @@ def create_app(
     )  # fmt: skip
     app.state.service, app.state.settings, app.state.streams = service, settings, Streams(service)
     app.router.routes.extend(routes_of(service.features))
-    for router in (docs.router, *routers):
+    for router in (document.router, *routers):
         app.router.routes.extend(router.routes)
     answer_errors(app)
     app.add_middleware(Repeating, repeats=service.repeats)

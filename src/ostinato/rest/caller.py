@@ -11,10 +11,10 @@ from fastapi import Depends, Request
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from ostinato.access.checking import run_check
 from ostinato.access.credentials import Recognise
 from ostinato.access.mounting import host_of
 from ostinato.access.refusals import REFUSED, Refusal
+from ostinato.access.requests import run_check
 from ostinato.core.access import Caller, Role
 from ostinato.core.errors import Forbidden, OstinatoError, Unauthorized
 from ostinato.rest.failures import refusal

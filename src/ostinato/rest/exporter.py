@@ -49,7 +49,7 @@ COUNTED: Final = (
 )
 
 
-class Exporter(Collector):
+class _Exporter(Collector):
     """Collector that reads all metrics at each scrape."""
 
     def __init__(self, service: Service, measuring: MetricsSource, version: str, refused: Counts) -> None:
@@ -162,7 +162,7 @@ class PrometheusText:
         collectors: tuple[Callable[..., object], ...] = (PlatformCollector, GCCollector)
         for collector in collectors:
             collector(registry=self._registry)
-        self._registry.register(Exporter(service, measuring, version, refused))
+        self._registry.register(_Exporter(service, measuring, version, refused))
 
     def written(self, accept: str) -> tuple[bytes, str]:
         """Return the metrics and their content type, in the format that a scraper accepts."""

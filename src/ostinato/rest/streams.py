@@ -22,12 +22,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from ostinato.access.checking import run_check
+from ostinato.access.requests import run_check
 from ostinato.core.errors import OstinatoError, StoreError, StoreUnavailable, TooManyRequests
 from ostinato.core.read_models import MOST_ITEMS, Item, is_wanted
 from ostinato.service import Feed, Service
 from ostinato.shapes.answers import written
-from ostinato.shapes.events import EventAnswer
+from ostinato.shapes.operating import EventAnswer
 
 READ_EVERY: Final = 0.5  # seconds
 AWAY: Final = 2.0  # seconds between two attempts to reach a database that does not answer
@@ -141,7 +141,7 @@ class Streams:
 
     async def open(
         self, job_id: UUID | None, kinds: Collection[str], since: str | None, subscriber: Subscriber
-    ) -> "EventStream":
+    ) -> "_EventStream":
         """Open a stream after a cursor, or from now; StoreUnavailable or TooManyRequests if a limit is reached."""
         own, shared = await run_in_threadpool(lambda: (self._service.feed(job_id), self._service.feed(job_id)))
         self._take_place(subscriber)
@@ -162,12 +162,12 @@ class Streams:
         except BaseException:
             leave()
             raise
-        return EventStream(_texts(own, since, first, readings, kinds), leave, subscriber)
+        return _EventStream(_texts(own, since, first, readings, kinds), leave, subscriber)
 
-    def admit(self, texts: AsyncIterator[str], subscriber: Subscriber) -> "EventStream":
+    def admit(self, texts: AsyncIterator[str], subscriber: Subscriber) -> "_EventStream":
         """Open a stream that reads without a channel and ends when `closed` is true; errors as for `open`."""
         self._take_place(subscriber)
-        return EventStream(texts, lambda: self._give_place(subscriber), subscriber)
+        return _EventStream(texts, lambda: self._give_place(subscriber), subscriber)
 
     def _take_place(self, subscriber: Subscriber) -> None:
         if self._closed or self._open.total() >= MOST_LISTENERS:
@@ -186,7 +186,7 @@ class Streams:
             del self._channels[job_id]
 
 
-class EventStream(Response):
+class _EventStream(Response):
     """Server-Sent Events, until the client disconnects, its credential ends, or the texts end."""
 
     media_type = "text/event-stream"

@@ -8,14 +8,11 @@ from typing import Final
 from uuid import UUID
 
 from ostinato.clock import Clock
-from ostinato.core.ids import EPOCH
-from ostinato.core.load import Grid, load
-from ostinato.core.model import Event, Execution, Job, Live, Skip, Status
+from ostinato.core.forecast import Grid, foreseen, load
+from ostinato.core.model import EPOCH, Event, Execution, Job, Live, Skip, Status
 from ostinato.core.read_models import Hour, QueueRow, Ran, WorkerRow, is_wanted
-from ostinato.core.schedule import Cron
-from ostinato.core.searching import Expired, no_limit
-from ostinato.core.upcoming import foreseen
-from ostinato.core.zones import change_between, offset_at, zone
+from ostinato.core.schedule import Cron, Expired, no_limit
+from ostinato.core.times import change_between, offset_at, zone
 from ostinato.service.doctor import LATE_AFTER, LATELY, Finding, FindingState, failures, judge
 from ostinato.service.executions import ExecutionService
 from ostinato.service.jobs import JobService
@@ -40,7 +37,7 @@ HOUR: Final = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Team:
+class _Team:
     """A worker, its state, and its runs."""
 
     worker: WorkerRow
@@ -60,8 +57,8 @@ class Overview:
     running_count: int
     failed: Sequence[ExecutionView]
     following: Sequence[JobView]  # jobs that are due next
-    coming: "Ahead"  # due times by the quarter of an hour
-    team: Sequence[Team]
+    coming: "_Ahead"  # due times by the quarter of an hour
+    team: Sequence[_Team]
     queues: Sequence[QueueRow]
     jobs: Mapping[UUID, JobView]  # jobs of the rows above
 
@@ -89,7 +86,7 @@ class ClockChange:
 
 
 @dataclass(frozen=True, slots=True)
-class Ahead:
+class _Ahead:
     """Coming due times, counted by stretches of time, and changes of clocks meanwhile."""
 
     counts: Sequence[tuple[datetime, int]]
@@ -141,16 +138,16 @@ class DashboardService:
 
     # -- workers
 
-    def team(self) -> Sequence[Team]:
+    def team(self) -> Sequence[_Team]:
         """List live and recent workers, with the executions each runs."""
         running, _ = self._store.board.running(RUNNING)
         return self._team(self._store.workers.seen(self._clock.now(), LATELY), map(ExecutionView.of, running))
 
-    def _team(self, rows: Iterable[WorkerRow], running: Iterable[ExecutionView]) -> list[Team]:
+    def _team(self, rows: Iterable[WorkerRow], running: Iterable[ExecutionView]) -> list[_Team]:
         now, of = self._clock.now(), dict[UUID | None, list[ExecutionView]]()
         for run in running:
             of.setdefault(run.worker_id, []).append(run)
-        team = [Team(row, _state(row, now), of.get(row.id, [])) for row in rows]
+        team = [_Team(row, _state(row, now), of.get(row.id, [])) for row in rows]
         return sorted(team, key=lambda each: (each.worker.closed_at is not None, each.worker.host, each.worker.pid))
 
     # -- one job, one execution
@@ -189,7 +186,7 @@ class DashboardService:
 
     # -- future and past
 
-    def ahead(self, grid: Grid, expired: Expired = no_limit) -> Ahead:
+    def ahead(self, grid: Grid, expired: Expired = no_limit) -> _Ahead:
         """Count the due times of all jobs in each stretch of time until the search expires."""
         total, courses, complete = [0] * grid.count, self._store.board.courses(grid.end), True
         for course in courses:
@@ -199,7 +196,7 @@ class DashboardService:
             for number, count in enumerate(load(course.schedule, course.policies, course.next_due_at, grid)):
                 total[number] += count * course.jobs
         counts = [(grid.stretch(number)[0], count) for number, count in enumerate(total)]
-        return Ahead(counts, self._clock_changes(courses, grid.end), complete)
+        return _Ahead(counts, self._clock_changes(courses, grid.end), complete)
 
     def due_within(
         self, begin: datetime, end: datetime, expired: Expired = no_limit

@@ -19,10 +19,9 @@ from ostinato.clock import Clock
 from ostinato.core.encoding import schedule_text
 from ostinato.core.errors import Conflict, Invalid, NotFound
 from ostinato.core.model import DeclinedJob, Definition, Status
-from ostinato.core.policy import Policies
-from ostinato.core.retry import UNNAMED, Backoff
+from ostinato.core.policy import UNNAMED, Backoff, Policies
 from ostinato.core.schedule import Cron, Every, Manual, Once
-from ostinato.core.window import Window
+from ostinato.core.times import Window
 from ostinato.service.jobs import JobService
 from ostinato.service.views import JobView, Ref
 from ostinato.store.database import Duplicate

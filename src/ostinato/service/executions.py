@@ -8,8 +8,8 @@ from ostinato.clock import Clock
 from ostinato.core import lifecycle
 from ostinato.core.errors import Conflict, Invalid, NotFound
 from ostinato.core.model import Chance, Change, Execution, Job, Live
+from ostinato.core.payload import MOST_LINES, level_of
 from ostinato.core.read_models import STATES, LogPage
-from ostinato.service.log_levels import MOST_LINES, level_of
 from ostinato.service.paging import PAGE_LIMIT, Page, check_page, check_words, execution_cursor, execution_key
 from ostinato.service.views import ExecutionView, Ref
 from ostinato.service.why import Inquiry

@@ -10,25 +10,23 @@ from uuid import UUID
 from ostinato.clock import Clock
 from ostinato.core import lifecycle
 from ostinato.core.access import Caller, trusted
+from ostinato.core.account import Stop
 from ostinato.core.auth import references
-from ostinato.core.bounds import is_storable
-from ostinato.core.checks import check_definition
+from ostinato.core.checks import check_definition, merge
 from ostinato.core.errors import Conflict, Invalid, NotFound, OstinatoError, Stale
+from ostinato.core.forecast import foreseen
 from ostinato.core.limits import is_limited
 from ostinato.core.model import Chance, Change, Definition, Event, Execution, Job, Json, Live, Skip, Status
 from ostinato.core.outcome import OutcomeKind
-from ostinato.core.payload import decode, encode
+from ostinato.core.payload import decode, encode, is_storable
 from ostinato.core.read_models import JobFilter, LastRun, TaskCounters
-from ostinato.core.run_args import merge
-from ostinato.core.searching import DueTimes, Expired, no_limit
-from ostinato.core.stops import Stop
+from ostinato.core.schedule import DueTimes, Expired, no_limit
 from ostinato.core.task_schema import TaskSchema
 from ostinato.core.trace import Sending
-from ostinato.core.upcoming import foreseen
 from ostinato.core.why import BY_HAND, Why
-from ostinato.service.known_tasks import KnownTasks
 from ostinato.service.metrics import Figures
 from ostinato.service.paging import PAGE_LIMIT, Page, Sort, check_page, check_words, job_cursor, job_key
+from ostinato.service.tasks import KnownTasks
 from ostinato.service.views import JobStats, JobView, Ref
 from ostinato.service.why import Inquiry
 from ostinato.store.jobs import Copies, Rule
@@ -39,7 +37,7 @@ ALL = JobFilter()
 WAITING = (Status.PENDING, Status.QUEUED)
 
 
-class JobQuestions:
+class _JobQuestions:
     """Queries about the jobs of one app, by id or by key."""
 
     def __init__(self, store: Store, clock: Clock, chance: Chance, app: str) -> None:
@@ -193,20 +191,20 @@ class Deleted:
     stop: Stop | None
 
 
-class EnqueueTracer(Protocol):
+class _EnqueueTracer(Protocol):
     """A tracer of enqueues."""
 
     def sending(self, definitions: Sequence[Definition]) -> AbstractContextManager[Sending]:
         """Enqueue within a span; the definitions that it gives carry its traceparent."""
 
 
-class JobService(JobQuestions):
+class JobService(_JobQuestions):
     """Commands and questions about the jobs of one app."""
 
     def __init__(self, store: Store, clock: Clock, chance: Chance, app: str, known: KnownTasks) -> None:
         super().__init__(store, clock, chance, app)
         self._known = known
-        self.tracer: EnqueueTracer | None = None
+        self.tracer: _EnqueueTracer | None = None
 
     # -- creation
 

@@ -19,7 +19,7 @@ from ostinato.store.store import Store
 
 
 @dataclass(frozen=True, slots=True)
-class DatabaseState:
+class _DatabaseState:
     """A database after a command: its name, identity and schema version, and what the command did or found."""
 
     name: str
@@ -28,20 +28,20 @@ class DatabaseState:
     notes: list[str]
 
 
-def upgrade(url: str | None) -> DatabaseState:
+def upgrade(url: str | None) -> _DatabaseState:
     """Create the schema, or upgrade it; `notes` are the applied migrations."""
     with closing(_open(url)) as database:
         applied = migrate.upgrade(database)
-        return DatabaseState(database.name, migrate.identity_of(database), migrate.schema_version(database), applied)
+        return _DatabaseState(database.name, migrate.identity_of(database), migrate.schema_version(database), applied)
 
 
-def audit(url: str | None) -> DatabaseState:
+def audit(url: str | None) -> _DatabaseState:
     """Look for inconsistencies; `notes` are the problems."""
     with closing(_opened(url)) as database:
         problems = _problems(database)
         version = migrate.schema_version(database)
         identity = migrate.identity_of(database) if version else DatabaseIdentity()
-        return DatabaseState(database.name, identity, version, problems)
+        return _DatabaseState(database.name, identity, version, problems)
 
 
 def backup(file: Path, url: str | None, advance: Progress) -> DatabaseIdentity:

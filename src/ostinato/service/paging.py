@@ -1,4 +1,4 @@
-"""Pages of answers, and the cursors between them.
+"""Pages of answers, the cursors between them, and the CPU time that one question may use.
 
 A cursor is opaque to clients: the sort of its page and the key of the last row, as text. So the next page begins at the
 right row, even after rows were added or removed.
@@ -7,14 +7,16 @@ right row, even after rows were added or removed.
 import base64
 import binascii
 import json
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 from uuid import UUID
 
-from ostinato.core.bounds import is_storable
 from ostinato.core.errors import Invalid, NotFound
+from ostinato.core.payload import is_storable
 from ostinato.core.read_models import SORTS
+from ostinato.core.schedule import Expired
 from ostinato.store.search import ExecutionKey, JobKey
 
 T = TypeVar("T")
@@ -118,3 +120,14 @@ def _id(text: str) -> UUID:
 
 def _invalid() -> NotFound:
     return NotFound("This cursor does not belong to this list: use the cursor of its last page, with the same sort.")
+
+
+# -- The CPU time that one question of the API or the dashboard may use
+
+SECONDS: Final = 0.25
+
+
+def allowance(seconds: float = SECONDS, spent: Callable[[], float] = time.thread_time) -> Expired:
+    """Start to count the CPU time of this thread; the result turns true once `seconds` of it are used."""
+    end = spent() + seconds
+    return lambda: spent() > end

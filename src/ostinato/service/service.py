@@ -7,25 +7,20 @@ from uuid import UUID
 
 from ostinato.clock import Clock
 from ostinato.config import Grants
-from ostinato.core.bounds import check_queue_name
 from ostinato.core.builtin import NOTHING_ALLOWED, Permits
 from ostinato.core.errors import Invalid
 from ostinato.core.model import Chance, Event, Status
+from ostinato.core.payload import check_queue_name
 from ostinato.core.read_models import QueueRow, WorkerRow, is_wanted
-from ostinato.service.access import AccessService
+from ostinato.service.access import AccessService, KeyService, Repeats, SessionService
 from ostinato.service.dashboard import DashboardService
 from ostinato.service.declarations import Declarations
-from ostinato.service.doctor import Finding, check_up
+from ostinato.service.doctor import Finding, Ungranted, check_up, few, ungranted
 from ostinato.service.executions import ExecutionService
-from ostinato.service.idempotency import Repeats
 from ostinato.service.jobs import JobService
-from ostinato.service.keys import KeyService
-from ostinato.service.known_tasks import KnownTasks, no_task
 from ostinato.service.metrics import Gauges, Metrics, metrics
 from ostinato.service.paging import PAGE_LIMIT
-from ostinato.service.secret_grants import Ungranted, few, ungranted
-from ostinato.service.sessions import SessionService
-from ostinato.service.tasks import TaskService
+from ostinato.service.tasks import KnownTasks, TaskService, no_task
 from ostinato.service.views import Ref
 from ostinato.store.feed import Feed
 from ostinato.store.store import Store

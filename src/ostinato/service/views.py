@@ -7,11 +7,10 @@ from typing import Any, Final
 from uuid import UUID
 
 from ostinato.core import lifecycle
-from ostinato.core.account import Account
-from ostinato.core.describe import describe
+from ostinato.core.account import Account, Stop, stop_of, stop_of_job
 from ostinato.core.model import Change, Definition, Execution, Facts, Job, Live, Status
 from ostinato.core.payload import decode
-from ostinato.core.stops import Stop, stop_of, stop_of_job
+from ostinato.core.schedule import describe
 from ostinato.core.trace import shown
 from ostinato.store.jobs import JobRow
 

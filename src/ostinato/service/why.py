@@ -21,7 +21,7 @@ INSTANT: Final = timedelta(milliseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
+class _Around:
     """The workers, the paused queues (since when, and by whom), and the features."""
 
     present: tuple[Presence, ...]
@@ -50,7 +50,7 @@ class Inquiry:
         """Say what keeps each of these queued runs from starting; the number of queries is always the same."""
         if not found:
             return {}
-        around = Around(self._present(now, now), self._traces.paused_queues(), self._features)
+        around = _Around(self._present(now, now), self._traces.paused_queues(), self._features)
         return {live.id: obstacle(around.evidence(job, live, now), live) for job, live in found}
 
     def _evidence(self, view: JobView, at: datetime, now: datetime) -> Evidence:

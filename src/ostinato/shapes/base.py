@@ -18,13 +18,12 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, PydanticCustomError
 
-from ostinato.core.duration import parse_duration
 from ostinato.core.errors import WrongArgument
 from ostinato.core.errors import WrongState as WrongState
 from ostinato.core.payload import as_whole
-from ostinato.shapes.errors import UNKNOWN
-from ostinato.shapes.instants import read_instant
-from ostinato.shapes.openapi import INSTANT, Within, pattern
+from ostinato.core.times import parse_duration
+from ostinato.shapes.answers import UNKNOWN
+from ostinato.shapes.openapi import INSTANT, Within, pattern, read_instant
 
 LARGEST: Final = 2**53 - 1  # the largest whole number that all JSON readers keep exactly
 

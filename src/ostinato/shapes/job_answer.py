@@ -1,25 +1,76 @@
 """A job that goes out: the union of both vocabularies."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import lru_cache
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Literal, TypeVar
 from uuid import UUID
 
-from ostinato.core.duration import format_duration
 from ostinato.core.lifecycle import backoff_of
 from ostinato.core.model import Facts, Live, Status, WaitsFor
-from ostinato.core.policy import POLICY_WORDS, CatchUp, FirstRun, OnLost, Overlap, Policies, WhenExhausted
+from ostinato.core.policy import (
+    BACKOFF_WORDS,
+    POLICY_WORDS,
+    Backoff,
+    BackoffKind,
+    CatchUp,
+    FirstRun,
+    OnLost,
+    Overlap,
+    Policies,
+    WhenExhausted,
+)
 from ostinato.core.read_models import LastRun
-from ostinato.core.retry import BACKOFF_WORDS, Backoff, BackoffKind
-from ostinato.core.schedule import Schedule, is_recurring, to_json
+from ostinato.core.schedule import Cron, Every, Schedule, is_recurring, to_json
+from ostinato.core.times import Window, format_duration
 from ostinato.core.trace import shown
-from ostinato.core.window import Window
 from ostinato.service.views import JobView
 from ostinato.shapes.answers import JsonObject, told
-from ostinato.shapes.interval_schedule import IntervalType, cron_of, interval_of
 from ostinato.shapes.openapi import worded
+
+# -- Schedules in the format of seed 003: an interval of whole minutes, and the cron expression that it stores
+
+UNITS: Final = {"minutes": "m", "hours": "h", "days": "d"}
+TYPES: Final = {unit: name for name, unit in UNITS.items()}
+ONE_UNIT: Final = re.compile(r"(\d+)([mhd])", re.ASCII)
+
+AnySchedule = TypeVar("AnySchedule", bound=Schedule | None)
+IntervalType = Literal["minutes", "hours", "days"]
+
+
+def interval_of(schedule: Schedule) -> tuple[int, IntervalType] | None:
+    """Return a schedule as `interval_minutes` and `interval_type`, if it is an interval of whole minutes."""
+    if not isinstance(schedule, Every) or schedule.period % timedelta(minutes=1):
+        return None
+    written = ONE_UNIT.fullmatch(str(to_json(schedule)["every"]))
+    if written is None:
+        return _largest_unit(schedule.period)
+    return int(written[1]), TYPES[written[2]]  # type: ignore[return-value]
+
+
+def cron_of(schedule: Schedule) -> Cron | None:
+    """Return the cron schedule, or the cron schedule that an interval stores for a rollback."""
+    return schedule.kept if isinstance(schedule, Every) else schedule if isinstance(schedule, Cron) else None
+
+
+def keeping(schedule: AnySchedule, kept: Cron | None) -> AnySchedule | Every:
+    """Store a cron schedule in an interval, for a rollback."""
+    if not isinstance(schedule, Every) or schedule.kept is not None:
+        return schedule
+    return replace(schedule, kept=kept)
+
+
+def _largest_unit(period: timedelta) -> tuple[int, IntervalType]:
+    if not period % timedelta(days=1):
+        return period // timedelta(days=1), "days"
+    if not period % timedelta(hours=1):
+        return period // timedelta(hours=1), "hours"
+    return period // timedelta(minutes=1), "minutes"
+
+
+# -- A job that goes out: the union of both vocabularies
 
 CACHED_ANSWERS: Final = 1024
 

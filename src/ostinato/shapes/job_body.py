@@ -7,19 +7,29 @@ from typing import Annotated, Any, ClassVar, Final
 
 from pydantic import ConfigDict
 
-from ostinato.core.bounds import LONGEST_BY_FIELD
-from ostinato.core.duration import SECOND
 from ostinato.core.errors import Stale
 from ostinato.core.model import Definition
-from ostinato.core.payload import decode
-from ostinato.core.policy import Policies, WhenExhausted
-from ostinato.core.retry import UNNAMED
+from ostinato.core.payload import LONGEST_BY_FIELD, decode
+from ostinato.core.policy import UNNAMED, Policies, WhenExhausted
 from ostinato.core.schedule import Cron, Manual, Once, Schedule, is_recurring
-from ostinato.shapes import interval_job, interval_schedule
+from ostinato.core.times import SECOND
+from ostinato.shapes import job_answer, job_words
 from ostinato.shapes.answers import as_json, field_names
 from ostinato.shapes.base import Text, WrongField
-from ostinato.shapes.interval_job import CRAWL, ONLY_HERE, SOURCE, WAYS, IntervalWords
 from ostinato.shapes.job_answer import JobAnswer
+from ostinato.shapes.job_words import (
+    CRAWL,
+    MAY_BE_NONE,
+    ONLY_HERE,
+    SOURCE,
+    WAYS,
+    BackoffWords,
+    IntervalWords,
+    OurWords,
+    changed,
+    schedule_of,
+    zoned,
+)
 from ostinato.shapes.openapi import (
     RECURRING,
     SOMETHING,
@@ -32,7 +42,6 @@ from ostinato.shapes.openapi import (
     never_null,
     says,
 )
-from ostinato.shapes.own_job import MAY_BE_NONE, BackoffWords, OurWords, changed, schedule_of, zoned
 
 INTERVAL_WORDS: Final = frozenset({"interval_minutes", "interval_type"})
 OURS: Final = Policies(backoff=UNNAMED)
@@ -154,7 +163,7 @@ def edit(body: JobEdit, answer: JobAnswer, here: BodyContext) -> Callable[[Defin
 
 def _defaults(said: Mapping[str, Any], schedule: Schedule) -> Policies:
     if said.keys() & ONLY_HERE:
-        return interval_job.DEFAULTS
+        return job_words.DEFAULTS
     return RUN_ONCE if isinstance(schedule, Once) else OURS
 
 
@@ -172,10 +181,10 @@ def _args(task: str, current: Mapping[str, Any], said: Mapping[str, Any]) -> dic
     for name, value in source.items():
         if "args" in said and args.get(name, value) != value:
             raise _twice(name, f"args.{name}")
-    interval_job.check_source({name: value for name, value in source.items() if args.get(name) != value})
+    job_words.check_source({name: value for name, value in source.items() if args.get(name) != value})
     args |= source
     if task == CRAWL:
-        interval_job.check_crawl(args)
+        job_words.check_crawl(args)
     return args
 
 
@@ -213,14 +222,14 @@ def _in_zone(schedule: Schedule | None, said: Mapping[str, Any]) -> Schedule | N
 
 
 def _in_their_words(new: Mapping[str, Any], said: Mapping[str, Any], zone: str) -> Schedule | None:
-    cron = interval_job.cron(new["schedule_time"], zone) if "schedule_time" in new else None
+    cron = job_words.cron(new["schedule_time"], zone) if "schedule_time" in new else None
     if "interval_minutes" in new:
-        interval = interval_job.every(new["interval_minutes"], said.get("interval_type") or "minutes")
-        return interval_schedule.keeping(interval, cron)
+        interval = job_words.every(new["interval_minutes"], said.get("interval_type") or "minutes")
+        return job_answer.keeping(interval, cron)
     if "interval_type" in new and said.get("interval_minutes") is None:
         raise WrongField("interval_type", "interval_type needs interval_minutes: how many of them?")
     if "interval_type" in new:
-        return interval_job.every(said["interval_minutes"], new["interval_type"])
+        return job_words.every(said["interval_minutes"], new["interval_type"])
     return cron
 
 
@@ -229,25 +238,25 @@ def _agreed(ours: Schedule, theirs: Schedule | None, enabled: bool | None) -> Sc
         raise _twice("schedule", "interval_minutes or schedule_time")
     if enabled is not None and enabled is not is_recurring(ours):
         raise _twice("schedule", "schedule_enabled")
-    return ours if theirs is None else interval_schedule.keeping(ours, interval_schedule.cron_of(theirs))
+    return ours if theirs is None else job_answer.keeping(ours, job_answer.cron_of(theirs))
 
 
 def _other_schedule(current: Schedule, new: Mapping[str, Any], said: Mapping[str, Any], here: BodyContext) -> Schedule:
-    kept = interval_schedule.cron_of(current)
+    kept = job_answer.cron_of(current)
     zone = new.get("timezone") or (here.timezone if kept is None else kept.timezone)
     new = _without_interval(new, kept) if _ends_interval(new) else new
     if new.keys() & SCHEDULE_WORDS == {"timezone"}:
         return zoned(current, zone)
     if new.get("schedule_enabled") is False and "schedule" not in new:
         return Manual()
-    interval = interval_schedule.interval_of(current)
+    interval = job_answer.interval_of(current)
     known = {"interval_minutes": None if interval is None else interval[0]} | dict(said)
-    theirs = interval_schedule.keeping(_in_their_words(new, known, zone), kept)
+    theirs = job_answer.keeping(_in_their_words(new, known, zone), kept)
     ours = schedule_of(new["schedule"], zone, here.now) if "schedule" in new else theirs
     if ours is None:
         raise WrongField("schedule_enabled", "schedule_enabled needs interval_minutes, schedule_time or a schedule.")
     _in_zone(ours, new)
-    ours = interval_schedule.keeping(ours, kept) if ours == current else ours
+    ours = job_answer.keeping(ours, kept) if ours == current else ours
     return _agreed(ours, theirs, new.get("schedule_enabled"))
 
 

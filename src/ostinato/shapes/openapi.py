@@ -1,4 +1,4 @@
-"""Parts of the OpenAPI document that types do not say: formats, bounds of durations, fields that belong together.
+"""Parts of the OpenAPI document that types do not say: formats, bounds, fields that belong together; instants.
 
 The rules themselves stand in `core`, which refuses a value with a sentence; here stand only their bounds and patterns,
 taken from there. `null` counts as left out. tests/rest/schema_hooks.py knows how to make a value of each format.
@@ -6,21 +6,21 @@ taken from there. `null` counts as left out. tests/rest/schema_hooks.py knows ho
 
 import re
 from collections.abc import Callable, Collection, Mapping
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from ostinato.core.addresses import LONGEST_URL
 from ostinato.core.auth import FIELDS as AUTH_FIELDS
 from ostinato.core.auth import SECRET_FIELDS
-from ostinato.core.bounds import EARLIEST, LONGEST_WAIT
-from ostinato.core.choice import FieldWords
-from ostinato.core.duration import MICROSECOND, SECOND, format_duration
+from ostinato.core.payload import EARLIEST, LONGEST_WAIT
+from ostinato.core.policy import FieldWords
 from ostinato.core.schedule import LONGEST_PERIOD
-from ostinato.core.window import DAYS
+from ostinato.core.times import DAYS, MICROSECOND, SECOND, format_duration
 
 if TYPE_CHECKING:
     from pydantic import GetJsonSchemaHandler
     from pydantic_core import CoreSchema
+
 
 Shape = dict[str, Any]
 
@@ -178,3 +178,27 @@ def _auth(kind: str) -> Shape:
     name: Shape = {"type": "string", "format": "header-name"} if kind == "header" else {"type": "string"}
     fields = {each: OF_AUTH.get(each, {**name, "minLength": 1}) for each in (*needed, *possible)}
     return record({"type": {"const": kind}, **fields}, "type", *needed)
+
+
+# -- Instants in requests: text with a time zone or an offset
+
+
+def read_instant(value: object) -> datetime:
+    """Read an instant; ValueError says what is wrong with it."""
+    if isinstance(value, datetime):
+        return value
+    if not isinstance(value, str):
+        raise ValueError("An instant is text like 2026-11-16T09:00:00Z.")
+    try:
+        at = datetime.fromisoformat(value)
+    except ValueError:
+        raise ValueError(f"{value[:60]!r} is not an instant; write it like 2026-11-16T09:00:00Z.") from None
+    if at.utcoffset() is None:
+        raise ValueError(f"{value[:60]} has no time zone; end it with Z (UTC) or an offset like +02:00.")
+    try:
+        found = at.astimezone(UTC)
+    except OverflowError:
+        raise ValueError(f"{value[:60]} goes beyond the calendar.") from None
+    if found < EARLIEST:
+        raise ValueError(f"{value[:60]} lies before 1900; say a later one.")
+    return found

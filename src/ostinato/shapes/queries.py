@@ -15,10 +15,38 @@ from ostinato.core.arguments import FieldKind, Flaw, arg, choice, many, of, show
 from ostinato.core.errors import Invalid, WrongArgument
 from ostinato.core.model import Status
 from ostinato.core.read_models import SORTS, STATES, JobFilter
+from ostinato.core.schedule import Cron, DueTimes, Schedule, describe, to_json
 from ostinato.service.paging import FURTHEST, PAGE_LIMIT
-from ostinato.shapes.due_times import MOST_TIMES
-from ostinato.shapes.instants import read_instant
-from ostinato.shapes.openapi import INSTANT
+from ostinato.shapes.answers import JsonObject
+from ostinato.shapes.openapi import INSTANT, read_instant
+
+# -- Shapes of due times
+
+MOST_TIMES: Final = 1000
+
+
+class TimesAnswer(JsonObject):
+    """The next due times of a schedule. `complete` is false if the search stopped early because it took too long."""
+
+    schedule: dict[str, str | bool]
+    description: str
+    timezone: str | None
+    times: list[datetime]
+    complete: bool
+
+    @classmethod
+    def of(cls, schedule: Schedule, found: DueTimes) -> "TimesAnswer":
+        zone = schedule.timezone if isinstance(schedule, Cron) else None
+        return cls(
+            schedule=to_json(schedule),
+            description=describe(schedule),
+            timezone=zone,
+            times=found.times,
+            complete=found.complete,
+        )
+
+
+# -- Query parameters: filters and pages. A misspelt filter is refused, because it would match everything
 
 E = TypeVar("E", bound=StrEnum)
 Q = TypeVar("Q")

@@ -13,15 +13,14 @@ from uuid import UUID
 from psycopg.adapt import Dumper
 from psycopg.pq import Format
 
-from ostinato.store.adapt import to_bytes, to_micros
-from ostinato.store.binary import LENGTH, NULL, bigint, double, raw, text
+from ostinato.store.rows import LENGTH, NULL, bigint, double, raw, text, to_bytes, to_micros
 
 SIXTEEN: Final = LENGTH(16)
 EMPTY_HEAD: Final = Struct("!iiI").pack
 HEAD: Final = Struct("!iiIii").pack
 
 
-class ArrayDumper(Dumper):
+class _ArrayDumper(Dumper):
     """Dumper of a list as an array of one type, whatever its elements."""
 
     format = Format.BINARY
@@ -47,7 +46,7 @@ def _instant(value: datetime | int) -> bytes:
 def _array(oid: int, element: int, item: Callable[[Any], bytes]) -> tuple[type[list[Any]], type[Dumper]]:
     """Make a list class and its dumper."""
     dumper = {"oid": oid, "element": element, "item": staticmethod(item)}
-    return type("Array", (list,), {}), type("Dumper", (ArrayDumper,), dumper)
+    return type("Array", (list,), {}), type("Dumper", (_ArrayDumper,), dumper)
 
 
 DUMPERS: Final = {

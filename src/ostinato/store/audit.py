@@ -11,16 +11,15 @@ from uuid import UUID
 from ostinato.core.audit import AuditFlaw, FlawKind, Past, Pruned, audit, set_back_of, unreadable
 from ostinato.core.errors import NOT_READABLE
 from ostinato.core.hot import hot_dataclass
-from ostinato.core.ids import FIRST_ID
 from ostinato.core.lifecycle.due_times import FIRST_INSTANT, LAST_INSTANT
-from ostinato.core.model import AskedBy, Event, Job, Live, Skip
+from ostinato.core.model import FIRST_ID, AskedBy, Event, Job, Live, Skip
 from ostinato.core.outcome import OutcomeKind
-from ostinato.core.zones import zone_data_version
+from ostinato.core.times import zone_data_version
 from ostinato.store import rows
-from ostinato.store.adapt import from_micros, to_bytes, to_micros, to_uuid
 from ostinato.store.clock_record import noted_instant
 from ostinato.store.columns import columns_of
 from ostinato.store.database import Database, Tx
+from ostinato.store.rows import from_micros, to_bytes, to_micros, to_uuid
 
 JOBS: Final = 100  # maximum in one snapshot
 ROWS: Final = 20_000  # executions in one snapshot; a single job may have more
@@ -33,7 +32,7 @@ TEXTS: Final = ("schedule", "policies", "args", "tags", "metadata")
 
 
 @hot_dataclass(frozen=True, slots=True)
-class EndedRow:
+class _EndedRow:
     """The part of an execution that an audit needs."""
 
     number: int
@@ -52,11 +51,11 @@ class EndedRow:
     losses: int
 
 
-ENDED: Final = rows.Shape(EndedRow)
+ENDED: Final = rows.Shape(_EndedRow)
 
 
 @dataclass(frozen=True, slots=True)
-class Audited:
+class _Audited:
     """The flaws found by an audit of some jobs, the number of jobs, and the last job (None: at the end)."""
 
     flaws: list[AuditFlaw]
@@ -84,14 +83,14 @@ class Audit:
             yield from page.flaws
             after = page.last
 
-    def page(self, after: UUID, now: datetime, jobs: int = JOBS, most: int = ROWS) -> Audited:
+    def page(self, after: UUID, now: datetime, jobs: int = JOBS, most: int = ROWS) -> _Audited:
         """Audit the next jobs after an id, at least one, until they have `most` executions together."""
         with self._database.read() as tx:
             there = tx.rows("jobs_to_audit", after=after, limit=jobs)
             found = _up_to(most, there)
             flaws = _audited(tx, found, now)
         at_the_end = len(there) < jobs and len(found) == len(there)
-        return Audited(flaws, len(found), None if at_the_end else to_uuid(found[-1][0]))
+        return _Audited(flaws, len(found), None if at_the_end else to_uuid(found[-1][0]))
 
     def of(self, ids: Sequence[UUID], now: datetime) -> list[AuditFlaw]:
         """Audit these jobs."""

@@ -20,9 +20,9 @@ from typing import Any, Final
 from ostinato.core.errors import Conflict, ForeignDatabase, Invalid, NotFound, StoreError
 from ostinato.feature import Features
 from ostinato.store import migrate
-from ostinato.store.adapt import to_uuid
 from ostinato.store.database import Database, Row, Tx
 from ostinato.store.dialect import DatabaseKind, Dialect, Statement
+from ostinato.store.rows import to_uuid
 from ostinato.store.sqlite import SqliteDatabase, translated
 
 Progress = Callable[[int, int], None]  # units done, units in total

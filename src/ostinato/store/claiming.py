@@ -13,13 +13,12 @@ from operator import itemgetter
 from typing import Final
 from uuid import UUID
 
-from ostinato.core.ids import EPOCH
-from ostinato.core.model import Claimed, Definition
+from ostinato.core.model import EPOCH, Claimed, Definition
 from ostinato.store import rows
-from ostinato.store.adapt import from_micros, to_bytes, to_micros
 from ostinato.store.database import Tx
 from ostinato.store.dialect import DatabaseKind
 from ostinato.store.locking import QueueDuty
+from ostinato.store.rows import from_micros, to_bytes, to_micros
 
 ROUNDS: Final = 20  # attempts per claim
 MOST_UNKNOWN: Final = 50  # rows of unknown tasks that one claim sets apart: a few milliseconds of work
@@ -50,7 +49,7 @@ class Claim:
 
 
 @dataclass(slots=True)
-class ClaimedRows:
+class _ClaimedRows:
     """Rows that a claim has started, and cached definitions, which the rows may omit."""
 
     found: list[rows.Row] = field(default_factory=list)
@@ -58,7 +57,7 @@ class ClaimedRows:
 
 
 @dataclass(frozen=True, slots=True)
-class ClaimSearch:
+class _ClaimSearch:
     """The parameters of a claim."""
 
     worker: UUID
@@ -90,11 +89,11 @@ class Claiming(QueueDuty):
 
         The clock is read under the write lock: a start must not be earlier than the end that it waited for.
         """
-        search = ClaimSearch(worker, tasks, queues, clock(), limit, at_least)
+        search = _ClaimSearch(worker, tasks, queues, clock(), limit, at_least)
         claim = self._in_one_statement(search, clock) if self._fast_path else None
         return self._in_full(search, clock) if claim is None else claim
 
-    def _in_one_statement(self, wanted: ClaimSearch, clock: Callable[[], datetime]) -> Claim | None:
+    def _in_one_statement(self, wanted: _ClaimSearch, clock: Callable[[], datetime]) -> Claim | None:
         """Claim with one statement, which is its own transaction: one round trip instead of four.
 
         None: claim in full. That is always so in SQLite, which has no round trips, and when rows may have to be parked
@@ -104,7 +103,7 @@ class Claiming(QueueDuty):
             return None
         with self._database.alone() as tx:
             search = replace(wanted, now=clock())
-            taken = self._start(tx, search, ClaimedRows())
+            taken = self._start(tx, search, _ClaimedRows())
         if any(bounded for *_, bounded in taken.found):
             self._database.notify()
         claimed = self._ready(taken, search)
@@ -117,7 +116,7 @@ class Claiming(QueueDuty):
         self._strangers_first = not set_apart
         return None
 
-    def _in_full(self, wanted: ClaimSearch, clock: Callable[[], datetime]) -> Claim:
+    def _in_full(self, wanted: _ClaimSearch, clock: Callable[[], datetime]) -> Claim:
         """Claim, park and unpark rows, and find the next time to claim."""
         with self._database.write() as tx:
             served = self._open_queues(tx, wanted)
@@ -148,14 +147,14 @@ class Claiming(QueueDuty):
 
     # -- within
 
-    def _open_queues(self, tx: Tx, search: ClaimSearch) -> dict[str, int | None]:
+    def _open_queues(self, tx: Tx, search: _ClaimSearch) -> dict[str, int | None]:
         """Return the queues to serve with their bounds; none for a closed worker."""
         found = tx.rows("open_queues", worker=search.worker, at_least=search.at_least)
         return {name: most for name, most in found if not search.queues or name in search.queues}
 
-    def _take(self, tx: Tx, search: ClaimSearch, parked: Counter[str]) -> tuple[ClaimedRows, datetime | None]:
+    def _take(self, tx: Tx, search: _ClaimSearch, parked: Counter[str]) -> tuple[_ClaimedRows, datetime | None]:
         """Start executions; return them and the time of the next claim. Count rows of unknown tasks in `parked`."""
-        taken = ClaimedRows()
+        taken = _ClaimedRows()
         next_at: datetime | None = search.now
         self._unpark_at_intervals(tx, search)
         for _ in range(ROUNDS):
@@ -171,7 +170,7 @@ class Claiming(QueueDuty):
                 break  # nothing is due, or other claims have locked it
         return taken, next_at
 
-    def _start(self, tx: Tx, search: ClaimSearch, taken: ClaimedRows) -> ClaimedRows:
+    def _start(self, tx: Tx, search: _ClaimSearch, taken: _ClaimedRows) -> _ClaimedRows:
         """Claim the first rows of known tasks."""
         now, queues, tasks = search.now, list(search.queues), list(search.tasks)
         room = search.limit - len(taken.found)
@@ -200,35 +199,35 @@ class Claiming(QueueDuty):
         taken.found += found
         return taken
 
-    def _park_unknown(self, tx: Tx, search: ClaimSearch, parked: Counter[str]) -> int:
+    def _park_unknown(self, tx: Tx, search: _ClaimSearch, parked: Counter[str]) -> int:
         """Set apart the first rows of unknown tasks; return their number."""
         queues, look = [(name,) for name in search.queues], MOST_UNKNOWN - parked.total()
         found = tx.rows("park_strangers", queues, now=search.now, tasks=list(search.tasks), limit=look)
         parked.update(task for (task,) in found)
         return len(found)
 
-    def _unpark_at_intervals(self, tx: Tx, search: ClaimSearch) -> None:
+    def _unpark_at_intervals(self, tx: Tx, search: _ClaimSearch) -> None:
         """Unpark rows at intervals even on a busy worker: parked rows may be more urgent."""
         if self._is_time_to_unpark(search):
             self._unparked = search.worker, search.now
             self._unpark(tx, search)
 
-    def _is_time_to_unpark(self, search: ClaimSearch) -> bool:
+    def _is_time_to_unpark(self, search: _ClaimSearch) -> bool:
         worker, at = self._unparked or (None, search.now)
         return worker != search.worker or not timedelta(0) <= search.now - at < UNPARKING
 
-    def _unpark(self, tx: Tx, search: ClaimSearch) -> int:
+    def _unpark(self, tx: Tx, search: _ClaimSearch) -> int:
         if not search.tasks:
             return 0
         return tx.run("unpark", tasks=list(search.tasks), queues=list(search.queues), limit=search.limit)
 
-    def _outlook(self, tx: Tx, search: ClaimSearch) -> tuple[datetime | None, bool]:
+    def _outlook(self, tx: Tx, search: _ClaimSearch) -> tuple[datetime | None, bool]:
         """Return the time of the next execution, and whether rows of known tasks are parked."""
         queues, tasks = list(search.queues), list(search.tasks)
         ((at, set_apart),) = tx.rows("outlook", tasks=tasks, queues=queues, every_queue=not queues)
         return None if at is None else from_micros(at), bool(set_apart)
 
-    def _ready(self, taken: ClaimedRows, search: ClaimSearch) -> tuple[Claimed, ...]:
+    def _ready(self, taken: _ClaimedRows, search: _ClaimSearch) -> tuple[Claimed, ...]:
         """Return the executions to start, with their definitions; defer those whose definition cannot be read.
 
         This runs after the transaction, so that no writer waits for it: SQLite has only one.
@@ -244,7 +243,7 @@ class Claiming(QueueDuty):
                 tx.run("put_off", ids=left, worker=search.worker, until=search.now + UNREADABLE)
             return tuple(ready)
 
-    def _read(self, taken: ClaimedRows, search: ClaimSearch) -> tuple[Sequence[Claimed], Sequence[bytes]]:
+    def _read(self, taken: _ClaimedRows, search: _ClaimSearch) -> tuple[Sequence[Claimed], Sequence[bytes]]:
         """Return the claimed executions in their order, and the ids of those whose definition cannot be read."""
         found = self._defined(taken)
         unreadable = [row[0] for row in taken.found if row[JOB_ID] not in found]
@@ -266,7 +265,7 @@ class Claiming(QueueDuty):
         ]
         return claimed, unreadable
 
-    def _defined(self, taken: ClaimedRows) -> dict[bytes, Definition]:
+    def _defined(self, taken: _ClaimedRows) -> dict[bytes, Definition]:
         brought = [row for row in taken.found if len(row) > WIDTH]
         if not brought:
             return taken.known

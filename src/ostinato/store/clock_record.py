@@ -10,11 +10,11 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from ostinato.core.duration import CLOCKS_AGREE
 from ostinato.core.errors import NOT_READABLE
-from ostinato.core.ids import EPOCH
-from ostinato.store.adapt import from_micros, to_micros
+from ostinato.core.model import EPOCH
+from ostinato.core.times import CLOCKS_AGREE
 from ostinato.store.database import Database, Tx
+from ostinato.store.rows import from_micros, to_micros
 
 LINE: Final = "clock"
 JUMPED: Final = "clock_jumped"
@@ -23,7 +23,7 @@ BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 
 
 @dataclass(frozen=True, slots=True)
-class LastSeen:
+class _LastSeen:
     """The worker that was seen last before this process, and whether it stopped in order."""
 
     renewed_at: datetime
@@ -51,11 +51,11 @@ class ClockRecord:
         with self._database.read() as tx:
             return is_settled(tx, now)
 
-    def last_seen(self, since: datetime, now: datetime) -> LastSeen | None:
+    def last_seen(self, since: datetime, now: datetime) -> _LastSeen | None:
         """Return the worker that renewed last; those that started after `since`, by the current clock, are left out."""
         with self._database.read() as tx:
             row = tx.row("last_worker_seen", since=since, now=now + CLOCKS_AGREE)
-        return None if row is None else LastSeen(from_micros(row[0]), row[1] == "stopped")
+        return None if row is None else _LastSeen(from_micros(row[0]), row[1] == "stopped")
 
     def zero(self, uptime: float) -> datetime | None:
         """Return the line of the running workers, if this host has not restarted since and a lease is valid on it."""

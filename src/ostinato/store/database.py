@@ -237,7 +237,7 @@ def _forked() -> None:
 os.register_at_fork(after_in_child=_forked)
 
 
-class Shuttable(Protocol):
+class _Shuttable(Protocol):
     def shut(self) -> None:
         """Close the connection at once, so that a thread that waits for it gets an error."""
 
@@ -247,11 +247,11 @@ class Watchdog:
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._busy: dict[Shuttable, float] = {}
+        self._busy: dict[_Shuttable, float] = {}
         self._alarm = float("inf")
         self._thread: threading.Thread | None = None
 
-    def watch(self, session: Shuttable, seconds: float) -> None:
+    def watch(self, session: _Shuttable, seconds: float) -> None:
         until = time.monotonic() + seconds
         with self._changed:
             self._busy[session] = until
@@ -259,7 +259,7 @@ class Watchdog:
                 self._alarm = until
                 self._wake()
 
-    def leave(self, session: Shuttable) -> None:
+    def leave(self, session: _Shuttable) -> None:
         with self._changed:
             self._busy.pop(session, None)
 

@@ -5,15 +5,14 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from ostinato.core.audit import AuditFlaw
-from ostinato.core.duration import DAY
-from ostinato.core.ids import EPOCH
-from ostinato.core.model import Json
+from ostinato.core.model import EPOCH, Json
 from ostinato.core.read_models import QueueRow, WorkerRow
+from ostinato.core.times import DAY
 from ostinato.store import rows
-from ostinato.store.adapt import from_micros
 from ostinato.store.audit import told_lately
 from ostinato.store.clock_record import noted_instant
 from ostinato.store.database import Database
+from ostinato.store.rows import from_micros
 from ostinato.store.workers import WENT_BACK
 
 FLAWS_TOLD_FOR: Final = 2 * DAY  # flaws reported by the auditor; one that persists is reported daily

@@ -13,9 +13,9 @@ from uuid import UUID
 
 from ostinato.core.lifecycle.fast_path import last_time, may_be_plain
 from ostinato.core.model import AskedBy, Change, Finished
-from ostinato.store.adapt import to_bytes
 from ostinato.store.database import Row, Shared, Tx
 from ostinato.store.dialect import DatabaseKind
+from ostinato.store.rows import to_bytes
 
 SCHEDULE: Final = AskedBy.SCHEDULE  # a lookup in an Enum is a call
 EXPECTING: Final = "lock_expecting"

@@ -25,12 +25,11 @@ from uuid import UUID, uuid4
 
 from ostinato.clock import Clock
 from ostinato.core.errors import NotFound
-from ostinato.core.ids import EPOCH
-from ostinato.core.model import Event, Execution, Live
+from ostinato.core.model import EPOCH, Event, Execution, Live
 from ostinato.core.read_models import MOST_ITEMS, Item, is_wanted
 from ostinato.store import rows
-from ostinato.store.adapt import from_micros, to_micros, to_uuid
 from ostinato.store.database import Database, Tx
+from ostinato.store.rows import from_micros, to_micros, to_uuid
 
 STARTED: Final = "execution.started"
 FINISHED: Final = "execution.finished"
@@ -39,14 +38,14 @@ LISTED: Final = 16  # old live rows that a cursor lists one by one
 
 
 @dataclass(frozen=True, slots=True)
-class FeedPosition:
+class _FeedPosition:
     """A position in the feed. `then`: the position after all earlier finishes have been sent."""
 
     at: datetime
     events_from: UUID
     ended_from: UUID
     old: tuple[UUID, ...] = ()
-    then: "FeedPosition | None" = None
+    then: "_FeedPosition | None" = None
 
     def text(self) -> str:
         """Return the cursor. Its last part is random: no two readings return the same one, even at the same instant."""
@@ -58,7 +57,7 @@ class FeedPosition:
         return [to_micros(self.at), ids, None if self.then is None else self.then._values()]
 
     @classmethod
-    def of(cls, text: str) -> "FeedPosition":
+    def of(cls, text: str) -> "_FeedPosition":
         """Parse a cursor; raise NotFound if it is none."""
         try:
             values = json.loads(base64.b64decode(text + "=" * (-len(text) % 4), b"-_", validate=True))
@@ -77,7 +76,7 @@ class FeedPosition:
             ) from None
 
     @classmethod
-    def _of(cls, values: Any) -> "FeedPosition":
+    def _of(cls, values: Any) -> "_FeedPosition":
         at, ids, then = values
         if at < 0:
             raise ValueError(at)
@@ -128,7 +127,7 @@ class Feed:
         `kinds` filters items; `job.*` matches every kind with that prefix.
         """
         now = self._clock.now()
-        place = _beginning(now) if cursor is None else _not_in_the_future(FeedPosition.of(cursor), now)
+        place = _beginning(now) if cursor is None else _not_in_the_future(_FeedPosition.of(cursor), now)
         memory = self._memory if cursor is not None and cursor == self._memory.cursor else _Memory()
         with self._database.read() as tx:
             seen = self._look(tx, place, memory, now)
@@ -141,7 +140,7 @@ class Feed:
     def _remembered(
         self,
         following: str,
-        place: FeedPosition,
+        place: _FeedPosition,
         seen: _Seen,
         memory: _Memory,
         found: Sequence[Item],
@@ -154,7 +153,7 @@ class Feed:
             return _Memory(following, sent)  # the cursor alone finds runs that ended while it read in parts
         return _Memory(following, sent, _Known(frozenset(seen.live), seen.recent))
 
-    def _look(self, tx: Tx, place: FeedPosition, memory: _Memory, now: datetime) -> _Seen:
+    def _look(self, tx: Tx, place: _FeedPosition, memory: _Memory, now: datetime) -> _Seen:
         live = [to_uuid(row[0]) for row in tx.rows("live_ids", job=self._job_id)]
         running = [rows.LIVE.of(row) for row in tx.rows("running_now", job=self._job_id)]
         events = tx.rows("events_since", after=place.events_from, job=self._job_id, limit=MOST_ITEMS)
@@ -168,7 +167,7 @@ class Feed:
         finished = list({row.id: row for row in ended}.values())
         return _Seen([rows.EVENT.of(row) for row in events], live, running, recent, finished, more)
 
-    def _page(self, tx: Tx, place: FeedPosition) -> list[Execution]:
+    def _page(self, tx: Tx, place: _FeedPosition) -> list[Execution]:
         given = {"after": place.ended_from, "since": place.at - OVERLAP, "limit": MOST_ITEMS}
         found = (
             tx.rows("ended_since", None, **given)
@@ -193,12 +192,12 @@ def first_id(instant: datetime) -> UUID:
     return UUID(int=milliseconds << 80)
 
 
-def _beginning(now: datetime) -> FeedPosition:
+def _beginning(now: datetime) -> _FeedPosition:
     begin = first_id(now - OVERLAP)
-    return FeedPosition(now, begin, begin)
+    return _FeedPosition(now, begin, begin)
 
 
-def _not_in_the_future(place: FeedPosition, now: datetime) -> FeedPosition:
+def _not_in_the_future(place: _FeedPosition, now: datetime) -> _FeedPosition:
     """Reset a position in the future: it was made by a clock that has been set back since."""
     if place.at <= now + OVERLAP:
         return place
@@ -206,7 +205,7 @@ def _not_in_the_future(place: FeedPosition, now: datetime) -> FeedPosition:
     return replace(begin, ended_from=min(begin.ended_from, place.ended_from), old=place.old)
 
 
-def _next(place: FeedPosition, seen: _Seen, now: datetime) -> FeedPosition:
+def _next(place: _FeedPosition, seen: _Seen, now: datetime) -> _FeedPosition:
     """Return the next position: the next part of the finishes, or the current state."""
     events_from = seen.events[-1].id if len(seen.events) == MOST_ITEMS else first_id(now - OVERLAP)
     after = place.then or _complete(seen, events_from, now)
@@ -215,11 +214,11 @@ def _next(place: FeedPosition, seen: _Seen, now: datetime) -> FeedPosition:
     return replace(place, events_from=events_from, ended_from=seen.more, old=(), then=after)
 
 
-def _complete(seen: _Seen, events_from: UUID, now: datetime) -> FeedPosition:
+def _complete(seen: _Seen, events_from: UUID, now: datetime) -> _FeedPosition:
     """Return the position after a complete reading."""
     recent = first_id(now - OVERLAP)
     old = [each for each in seen.live if each < recent]
-    return FeedPosition(now, events_from, old[LISTED] if len(old) > LISTED else recent, tuple(old[:LISTED]))
+    return _FeedPosition(now, events_from, old[LISTED] if len(old) > LISTED else recent, tuple(old[:LISTED]))
 
 
 def _items(seen: _Seen, since: datetime) -> list[Item]:

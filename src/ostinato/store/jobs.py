@@ -1,22 +1,59 @@
-"""Jobs: creation, changes by rules, queries."""
+"""Jobs: creation, changes by rules, queries; declared jobs that were deleted."""
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import NamedTuple
+from datetime import datetime
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from ostinato.core.errors import Conflict, NotFound, StoreError, StoreUnavailable
 from ostinato.core.lifecycle import Adopted
-from ostinato.core.model import Change, Execution, Job, Json, Live, Status
+from ostinato.core.model import Chance, Change, DeclinedJob, Event, Execution, Job, Json, Live, Status
 from ostinato.store import locking, rows
-from ostinato.store.adapt import to_uuid
-from ostinato.store.changes import ChangeWriters
 from ostinato.store.database import Database, Duplicate, Tx
-from ostinato.store.declined import decline
-from ostinato.store.locking import Definitions
-from ostinato.store.run_after import NOBODY, chain, come_after
+from ostinato.store.firing import NOBODY, chain, come_after
+from ostinato.store.locking import ChangeWriters, Definitions
+from ostinato.store.rows import to_uuid
+
+# -- Declared jobs that were deleted, as rows
+
+DECLINED: Final = rows.Shape(DeclinedJob)
+
+
+class Declined:
+    """Table of declared jobs that stay deleted."""
+
+    def __init__(self, database: Database, chance: Chance) -> None:
+        self._database, self._chance = database, chance
+
+    def list(self) -> list[DeclinedJob]:
+        """List the declared jobs of all apps that stay deleted."""
+        with self._database.read() as tx:
+            return [DECLINED.of(row) for row in tx.rows("list_declined")]
+
+    def remove(self, row: DeclinedJob, now: datetime, by: str) -> bool:
+        """Allow the declaration to make its job again. Return False if another call has done so."""
+        with self._database.write() as tx:
+            removed = bool(tx.run("remove_declined", app=row.app, key=row.key, declared=row.declared))
+            if removed:
+                data = json.dumps({"app": row.app, "key": row.key})
+                event = Event(self._chance.id(now), now, "job.redeclared", by=by, data=data)
+                tx.run("insert_events", [rows.EVENT.row(event)])
+        return removed
+
+
+def decline(tx: Tx, job: Job, by: str) -> str | None:
+    """Note that a declared job was deleted, and return its key; a job that no code declares has none."""
+    key, declared, at = job.definition.key, job.definition.declared, job.facts.deleted_at
+    if key is None or declared is None:
+        return None
+    tx.run("decline", app=job.definition.app, key=key, declared=declared, now=at, by=by)
+    return key
+
+
+# -- Jobs: creation, changes by rules, queries
 
 Rule = Callable[[Job, Sequence[Live], Execution | None], Change]
 Place = tuple[str, str]  # app, key

@@ -11,8 +11,8 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from ostinato.core.read_models import KeptLine, LogPage, Stream
-from ostinato.store.adapt import from_micros, to_uuid
 from ostinato.store.database import Database, Tx
+from ostinato.store.rows import from_micros, to_uuid
 
 LEAST_COUNTED: Final = 16  # bytes: even a short line costs a row
 CHECKED: Final = 500  # executions per check for logs without an execution

@@ -58,7 +58,7 @@ def _send(sender: socket.socket, path: str, message: bytes) -> None:
         pass  # full: it will wake anyway; missing: its listener has closed
 
 
-class NotifyWatcher(Protocol):
+class _NotifyWatcher(Protocol):
     def version(self) -> int:
         """Return a number that changes with every commit of another connection."""
 
@@ -68,7 +68,7 @@ class NotifyWatcher(Protocol):
 class FileListener:
     """Listener beside a database file."""
 
-    def __init__(self, file: Path, watcher: NotifyWatcher, on_notify: Callable[[], None]) -> None:
+    def __init__(self, file: Path, watcher: _NotifyWatcher, on_notify: Callable[[], None]) -> None:
         self._watcher, self._on_notify = watcher, on_notify
         self._receiver, self._sender, self._path = _bind(socket_folder(file))
         self._look_until = 0.0 if self._path else float("inf")
@@ -132,7 +132,7 @@ def _bind(folder: Path) -> tuple[socket.socket, socket.socket, str | None]:
     return connection, sender, path
 
 
-class ListeningConnection(Protocol):
+class _ListeningConnection(Protocol):
     """A connection that can wait for notifications."""
 
     def fileno(self) -> int: ...
@@ -146,7 +146,7 @@ class ListeningConnection(Protocol):
 class ServerListener:
     """Listener to a server, through connections that `connect` makes."""
 
-    def __init__(self, connect: Callable[[], ListeningConnection], on_notify: Callable[[], None]) -> None:
+    def __init__(self, connect: Callable[[], _ListeningConnection], on_notify: Callable[[], None]) -> None:
         self._connect, self._on_notify = connect, on_notify
         self._stopped = threading.Event()
         self._wakes, self._wake = socket.socketpair()
@@ -171,7 +171,7 @@ class ServerListener:
         self._wakes.close()
         self._wake.close()
 
-    def _receive(self, connection: ListeningConnection) -> None:
+    def _receive(self, connection: _ListeningConnection) -> None:
         """Notify until the connection breaks; once at the start, for notifications sent before it listened."""
         poll = select.poll()
         poll.register(connection.fileno(), select.POLLIN)

@@ -40,7 +40,6 @@ from ostinato.core.errors import (
     StoreUnavailable,
 )
 from ostinato.feature import Features
-from ostinato.store.adapt import from_micros, to_micros, to_uuid
 from ostinato.store.arrays import ARRAYS, DUMPERS
 from ostinato.store.database import (
     Batch,
@@ -54,6 +53,7 @@ from ostinato.store.database import (
 )
 from ostinato.store.dialect import Dialect, Statement
 from ostinato.store.notify import ServerListener
+from ostinato.store.rows import from_micros, to_micros, to_uuid
 from ostinato.store.upkeep import Vacuum
 
 OLDEST: Final = 140000
@@ -148,7 +148,7 @@ def _cursor(connection: Connection) -> Cursor:
     return cursor
 
 
-class PostgresTx(Tx):
+class _PostgresTx(Tx):
     def __init__(self, database: "PostgresDatabase", cursor: Cursor) -> None:
         super().__init__(database.statements)
         self._database = database
@@ -182,7 +182,7 @@ class PostgresTx(Tx):
             raise self._database.translated(error) from error
 
 
-class AloneTx(PostgresTx):
+class _AloneTx(_PostgresTx):
     """A transaction of one statement, which commits by itself."""
 
     _done = False
@@ -252,7 +252,7 @@ class PostgresDatabase(Database):
     @contextmanager
     def alone(self) -> Iterator[Tx]:
         with self._session("", self._deadline) as session:
-            tx = AloneTx(self, session.cursor)
+            tx = _AloneTx(self, session.cursor)
             self.observed(tx)
             yield tx
         tx.committed()
@@ -263,9 +263,9 @@ class PostgresDatabase(Database):
             yield tx
 
     @contextmanager
-    def _transaction(self, begin: str, limit: float) -> Iterator[PostgresTx]:
+    def _transaction(self, begin: str, limit: float) -> Iterator[_PostgresTx]:
         with self._session(begin, limit) as session:
-            tx = PostgresTx(self, session.cursor)
+            tx = _PostgresTx(self, session.cursor)
             try:
                 yield tx
                 tx.refuse_if_failed()
@@ -365,7 +365,7 @@ class PostgresDatabase(Database):
             raise Invalid("That connection has no open transaction: open one with `connection.transaction()`.")
         session = Session(theirs)
         self._refuse_another_database(session)
-        tx = PostgresTx(self, session.cursor)
+        tx = _PostgresTx(self, session.cursor)
         self._execute(session, "SAVEPOINT ostinato")
         try:
             yield tx

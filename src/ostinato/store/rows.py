@@ -7,19 +7,54 @@ or UUID and instants as microseconds (see database.py); parameters are converted
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from functools import lru_cache, partial
 from operator import attrgetter
+from struct import Struct
 from typing import Any, Final, Generic, TypeVar, get_args, get_type_hints
 from uuid import UUID
 
 from ostinato.core.encoding import policies_of, policies_text, schedule_of, schedule_text
-from ostinato.core.model import Change, Definition, Event, Execution, Facts, Job, Live, Skip
+from ostinato.core.model import EPOCH, Change, Definition, Event, Execution, Facts, Job, Live, Skip, uuid_of
 from ostinato.core.policy import Policies
 from ostinato.core.read_models import LastRun, QueueRow, WorkerRow
 from ostinato.core.schedule import Cron, Every, Manual, Once, Schedule
-from ostinato.store.adapt import from_micros, to_uuid
 from ostinato.store.columns import columns_of
+
+# -- Cells: instants and ids as the databases store them. Both store instants as whole microseconds since 1970; SQLite
+# stores ids as 16 bytes.
+
+EXACT_AS_FLOAT: Final = 2**52  # microseconds (year 2112): below, fromtimestamp of a float rounds correctly
+
+
+def to_micros(instant: datetime) -> int:
+    """Return an aware datetime as microseconds since 1970."""
+    since = instant - EPOCH
+    return (since.days * 86400 + since.seconds) * 1_000_000 + since.microseconds
+
+
+@lru_cache(4096)  # rows queued or due together share their instants
+def from_micros(micros: int) -> datetime:
+    """Return microseconds since 1970 as a datetime in UTC."""
+    if 0 <= micros < EXACT_AS_FLOAT:
+        return datetime.fromtimestamp(micros / 1e6, UTC)
+    return EPOCH + timedelta(microseconds=micros)
+
+
+def to_uuid(value: UUID | bytes) -> UUID:
+    """Return an id from either database as a UUID."""
+    if type(value) is not bytes:
+        return value  # type: ignore[return-value]
+    return uuid_of(int.from_bytes(value, "big"))
+
+
+def to_bytes(value: UUID | bytes) -> bytes:
+    """Return an id from either database as bytes: quick to compare and to look up."""
+    return value if type(value) is bytes else value.int.to_bytes(16, "big")  # type: ignore[union-attr]
+
+
+# -- Rows of values: how each value of core/model.py is stored in its table
 
 T = TypeVar("T")
 Row = Sequence[Any]
@@ -165,3 +200,21 @@ def held_key(job: Job) -> str | None:
     facts = job.facts
     free = facts.ended_at or facts.cancelled_at or facts.deleted_at
     return None if free else job.definition.key
+
+
+# -- Values in PostgreSQL's binary form, each behind its length: for arrays and for COPY
+
+NULL: Final = Struct("!i").pack(-1)
+LENGTH: Final = Struct("!i").pack
+
+bigint: Final = partial(Struct("!iq").pack, 8)
+double: Final = partial(Struct("!id").pack, 8)
+
+
+def text(value: str) -> bytes:
+    encoded = value.encode()
+    return LENGTH(len(encoded)) + encoded
+
+
+def raw(value: bytes) -> bytes:
+    return LENGTH(len(value)) + value

@@ -15,10 +15,10 @@ from ostinato.core.model import Execution, Live, Status
 from ostinato.core.outcome import OutcomeKind
 from ostinato.core.read_models import ENDED, QUEUED, RUNNING, STATES, JobFilter
 from ostinato.store import rows
-from ostinato.store.adapt import to_uuid
-from ostinato.store.cache import AnswerCache
 from ostinato.store.database import Database, Tx
 from ostinato.store.jobs import JobRow, Jobs
+from ostinato.store.rows import to_uuid
+from ostinato.store.statistics import AnswerCache
 
 MOST_COUNTED: Final = 50_000
 FEW: Final = 5_000  # up to this many executions are read and sorted instead of searched among all
@@ -45,7 +45,7 @@ class ExecutionKey:
 
 
 @dataclass(frozen=True, slots=True)
-class FoundJobs:
+class _FoundJobs:
     """A page of jobs; `last`: where the next page starts, None at the end."""
 
     rows: tuple[JobRow, ...]
@@ -54,7 +54,7 @@ class FoundJobs:
 
 
 @dataclass(frozen=True, slots=True)
-class FoundExecutions:
+class _FoundExecutions:
     """A page of executions; `last`: where the next page starts, None at the end."""
 
     rows: tuple[Execution | Live, ...]
@@ -72,7 +72,7 @@ class Search:
 
     def jobs(
         self, chosen: JobFilter, sort: str, down: bool, limit: int, offset: int, after: JobKey | None
-    ) -> FoundJobs:
+    ) -> _FoundJobs:
         """Return a page of jobs by one of `SORTS`, ascending or descending, from one snapshot."""
         with self._database.read() as tx:
             keys = self._keys(tx, _parameters(chosen), sort, down, limit + 1, offset, after)
@@ -80,7 +80,7 @@ class Search:
             found = self._jobs.rows_in(tx, [key.id for key in page])
             total = len(page) if _is_all(more, offset, after) else self._count(tx, chosen)
         there = tuple(found[key.id] for key in page if key.id in found)
-        return FoundJobs(there, max(total, offset + len(page)), page[-1] if more else None)
+        return _FoundJobs(there, max(total, offset + len(page)), page[-1] if more else None)
 
     def _keys(
         self,
@@ -128,20 +128,20 @@ class Search:
         limit: int,
         offset: int,
         before: ExecutionKey | None,
-    ) -> FoundExecutions:
+    ) -> _FoundExecutions:
         """Return executions, the newest first, live and ended together, from one snapshot."""
         wanted = frozenset(states or STATES)
         with self._database.read() as tx:
             total = self._count_executions(tx, job_id, wanted, task)
             if total == 0 and task is None and not (job_id is None and self._cache.holds(("ended", task))):
-                return FoundExecutions((), 0, None)  # no status can match, and a cached count would be wrong
+                return _FoundExecutions((), 0, None)  # no status can match, and a cached count would be wrong
             walk = _walk(job_id, wanted, task, total)
             ids = self._execution_ids(tx, walk, job_id, wanted, task, limit + 1, offset, before)
             page, more = ids[:limit], len(ids) > limit
             found = self._executions(tx, page)
         there = tuple(found[each] for each in page)
         last = ExecutionKey(there[-1].id, there[-1].number, there[-1].attempt) if more else None
-        return FoundExecutions(there, max(total, offset + len(page)), last)
+        return _FoundExecutions(there, max(total, offset + len(page)), last)
 
     def _execution_ids(
         self,

@@ -25,10 +25,10 @@ from ostinato.core.outcome import (
     without_value,
 )
 from ostinato.store import locking, rows
-from ostinato.store.adapt import from_micros, to_uuid
 from ostinato.store.database import Duplicate, Tx
 from ostinato.store.fast_path import EXPECTING, EXPECTS_NOTHING, Expected, expected_of, settle_plainly
 from ostinato.store.locking import Lives, QueueDuty
+from ostinato.store.rows import from_micros, to_uuid
 
 log = logging.getLogger("ostinato.store")
 

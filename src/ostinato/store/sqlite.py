@@ -1,7 +1,7 @@
 """SQLite: a file, many readers, one writer at a time.
 
 Readers have connections of their own and never wait (WAL). Writers of one process share one connection; writers of
-several processes take the write lock (file_lock.py).
+several processes take the write lock (sqlite_file.py).
 
 `together` writes a statement that inserts one row out for many rows, which saves a fifth of the work for each. It also
 frees Python's lock for longer: each time a statement ends, another thread may keep the lock for 5 ms. With few rows per
@@ -32,7 +32,6 @@ from ostinato.core.errors import (
     StoreUnavailable,
 )
 from ostinato.feature import Features
-from ostinato.store.adapt import to_bytes, to_micros
 from ostinato.store.database import (
     Batch,
     Database,
@@ -44,9 +43,9 @@ from ostinato.store.database import (
     driver_connection,
 )
 from ostinato.store.dialect import DatabaseKind, Dialect, Statement, leading_ids
-from ostinato.store.file_lock import FILE_MODE, FileLock
 from ostinato.store.notify import COMMIT_FOLLOWS, COMMITTED, FileListener, notify_all, socket_folder
-from ostinato.store.same_file import SameFile
+from ostinato.store.rows import to_bytes, to_micros
+from ostinato.store.sqlite_file import FILE_MODE, FileLock, SameFile
 from ostinato.store.upkeep import LONGEST_LOG, CommitWatcher, Folding
 
 AWAY: Final = frozenset(
@@ -90,7 +89,7 @@ OF_READERS: Final = ("query_only = ON",)  # they may still checkpoint the log
 CACHE, SMALL_CACHE = -2000, -250  # kilobytes of pages in memory; the first is SQLite's default
 
 
-class SqliteTx(Tx):
+class _SqliteTx(Tx):
     """A transaction on one connection."""
 
     def __init__(self, cursor: sqlite3.Cursor, statements: Mapping[str, Statement], name: str) -> None:
@@ -231,7 +230,7 @@ class SqliteDatabase(Database):
         with self._turn.held(self._deadline if deadline is None else deadline):
             if self._writer is None:
                 self._writer = self._connect(writes=True)
-            tx = SqliteTx(self._writer, self.statements, self.name)
+            tx = _SqliteTx(self._writer, self.statements, self.name)
             self.observed(tx)
             with self._transaction(self._writer, "BEGIN IMMEDIATE", "COMMIT"):
                 self.same_file.require()
@@ -261,7 +260,7 @@ class SqliteDatabase(Database):
         try:
             with self._transaction(cursor, "BEGIN", "ROLLBACK"):
                 self.same_file.require()
-                yield SqliteTx(cursor, self.statements, self.name)
+                yield _SqliteTx(cursor, self.statements, self.name)
         except BaseException:
             self.same_file.part_with(cursor)
             raise
@@ -368,7 +367,7 @@ class SqliteDatabase(Database):
         self.same_file.require_for_new()
         self._refuse_another_file(cursor)
         self._begin_for(theirs, cursor)
-        tx = SqliteTx(cursor, self.statements, self.name)
+        tx = _SqliteTx(cursor, self.statements, self.name)
         self.execute(cursor, "SAVEPOINT ostinato")
         try:
             yield tx

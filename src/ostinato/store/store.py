@@ -9,27 +9,18 @@ from ostinato.config import Settings
 from ostinato.core.model import Chance
 from ostinato.feature import Feature
 from ostinato.store import migrate
-from ostinato.store.access import Access
+from ostinato.store.access import Access, Answers, Keys, Sessions
 from ostinato.store.audit import Audit
-from ostinato.store.changes import ChangeWriters
 from ostinato.store.clock_record import ClockRecord
-from ostinato.store.dashboard import Board
+from ostinato.store.dashboard import Board, Hours
 from ostinato.store.database import Database
-from ostinato.store.declined import Declined
-from ostinato.store.deferrals import Deferrals
-from ostinato.store.history import History
-from ostinato.store.hourly_counts import Hours
-from ostinato.store.idempotency import Answers
-from ostinato.store.jobs import Jobs
-from ostinato.store.keys import Keys
-from ostinato.store.locking import Definitions
+from ostinato.store.history import History, Traces
+from ostinato.store.jobs import Declined, Jobs
+from ostinato.store.locking import ChangeWriters, Definitions, Steps
 from ostinato.store.logs import Logs
-from ostinato.store.queue import Queue
+from ostinato.store.queue import Deferrals, Queue
 from ostinato.store.search import Search
-from ostinato.store.sessions import Sessions
 from ostinato.store.statistics import Statistics
-from ostinato.store.steps import Steps
-from ostinato.store.why_rows import Traces
 from ostinato.store.workers import Workers
 
 # All statements, one file per subject. Columns are always listed in the order of the fields of their value
@@ -41,7 +32,7 @@ P = TypeVar("P")
 
 
 @runtime_checkable
-class Closing(Protocol):
+class _Closing(Protocol):
     """A part that holds something open."""
 
     def close(self) -> None: ...
@@ -136,7 +127,7 @@ class Store:
 
     def close(self) -> None:
         for part in self._parts.values():
-            if isinstance(part, Closing):
+            if isinstance(part, _Closing):
                 part.close()
         self.database.close()
 

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 from ostinato.core.errors import StoreError
-from ostinato.store.same_file import SameFile
+from ostinato.store.sqlite_file import SameFile
 
 LONGEST_LOG: Final = 10_000  # pages
 

@@ -8,14 +8,13 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from ostinato.core.errors import DatabaseReplaced, NotFound, RowRefused
-from ostinato.core.ids import EPOCH
-from ostinato.core.model import Chance, Change, Event, FencedId, Finished
+from ostinato.core.model import EPOCH, Chance, Change, Event, FencedId, Finished
 from ostinato.core.outcome import Interrupted, Lost
 from ostinato.core.read_models import QueueRow, WorkerRow
 from ostinato.core.task_schema import TaskSchema
 from ostinato.store import rows
-from ostinato.store.adapt import from_micros, to_micros, to_uuid
 from ostinato.store.database import Database, Row, Tx
+from ostinato.store.rows import from_micros, to_micros, to_uuid
 from ostinato.store.settling import Settling
 
 log = logging.getLogger("ostinato.store")

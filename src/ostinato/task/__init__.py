@@ -4,8 +4,7 @@ This package uses neither the database nor the loop: the worker gives a Context 
 """
 
 from ostinato.task.context import CallReply, Context, Progress, RunHost
-from ostinato.task.registry import Registry
-from ostinato.task.resource import Resource
+from ostinato.task.registry import Registry, Resource
 from ostinato.task.signals import Defer, GiveUp, RetryLater, Signal, Terminated
 from ostinato.task.task import Call, Task
 

@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
 from ostinato.core.errors import Invalid
-from ostinato.task.outcomes import hide_frames_of
+from ostinato.task.signals import hide_frames_of
 
 if TYPE_CHECKING:
     from ostinato.core.outcome import Outcome

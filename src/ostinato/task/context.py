@@ -28,7 +28,7 @@ from ostinato.core.schedule import Manual
 if TYPE_CHECKING:
     from ostinato.outgoing import Outgoing
     from ostinato.task.open_resources import Resources
-    from ostinato.task.resource import Resource
+    from ostinato.task.registry import Resource
 
 T = TypeVar("T")
 

@@ -17,8 +17,8 @@ from threading import Lock, RLock
 from typing import Any, Final, TypeVar, cast
 
 from ostinato.core.errors import Invalid
-from ostinato.task.outcomes import hide_frames_of
-from ostinato.task.resource import Resource
+from ostinato.task.registry import Resource
+from ostinato.task.signals import hide_frames_of
 
 T = TypeVar("T")
 
@@ -28,7 +28,7 @@ hide_frames_of(__file__)
 log = logging.getLogger("ostinato.resources")
 
 
-class OpenResource:
+class _OpenResource:
     """A `def` resource that is open."""
 
     def __init__(self, resource: Resource[Any]) -> None:
@@ -47,7 +47,7 @@ class OpenResource:
         raise self._resource.wrong("has yielded twice")
 
 
-class OpenAsyncResource:
+class _OpenAsyncResource:
     """An `async def` resource, opening or open, and the asyncio task that it lives in."""
 
     def __init__(self, resource: Resource[Any], forget: Callable[[], object]) -> None:
@@ -84,7 +84,7 @@ class Resources:
     """The open resources of a process, in the order of their opening."""
 
     def __init__(self) -> None:
-        self._open: dict[Resource[Any], OpenResource | OpenAsyncResource] = {}
+        self._open: dict[Resource[Any], _OpenResource | _OpenAsyncResource] = {}
         self._locks: dict[Resource[Any], RLock] = {}
         self._lock = Lock()
 
@@ -94,7 +94,7 @@ class Resources:
     @property
     def on_loop(self) -> bool:
         """True if one of them needs its loop."""
-        return any(isinstance(each, OpenAsyncResource) for each in self._open.values())
+        return any(isinstance(each, _OpenAsyncResource) for each in self._open.values())
 
     def use(self, resource: Resource[T]) -> T:
         """Return the value of a `def` resource; open it at first use."""
@@ -107,7 +107,7 @@ class Resources:
             with lock:
                 found = self._open.get(resource)
                 if found is None:
-                    found = self._open[resource] = OpenResource(resource)
+                    found = self._open[resource] = _OpenResource(resource)
         return cast(T, found.value)
 
     async def ause(self, resource: Resource[T]) -> T:
@@ -116,8 +116,8 @@ class Resources:
             found = self._open.get(resource)
             return cast(T, found.value) if found is not None else await asyncio.to_thread(self.use, resource)
         found = self._open.get(resource)
-        if not isinstance(found, OpenAsyncResource) or found.loop is not asyncio.get_running_loop():
-            found = OpenAsyncResource(resource, lambda: self._open.pop(resource, None))
+        if not isinstance(found, _OpenAsyncResource) or found.loop is not asyncio.get_running_loop():
+            found = _OpenAsyncResource(resource, lambda: self._open.pop(resource, None))
             self._open[resource] = found
         return cast(T, await asyncio.shield(found.value))  # a cancelled run cancels nobody else's opening
 
@@ -126,7 +126,7 @@ class Resources:
         while self._open:
             resource, opened = self._open.popitem()
             try:
-                if isinstance(opened, OpenResource):
+                if isinstance(opened, _OpenResource):
                     opened.close()
             except Exception:
                 log.exception("Resource failed to close: resource=%s", resource.name)
@@ -136,7 +136,7 @@ class Resources:
         while self._open:
             resource, opened = self._open.popitem()
             try:
-                if isinstance(opened, OpenAsyncResource):
+                if isinstance(opened, _OpenAsyncResource):
                     await opened.close()
                 elif executor is None:
                     opened.close()

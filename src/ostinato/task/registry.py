@@ -1,7 +1,8 @@
-"""The registered tasks of a process, by name."""
+"""What an app registers, by name: tasks, and the resources that they share."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
+import inspect
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from typing import Any, Generic, TypeVar
 
 from ostinato.core.errors import Invalid, UnknownTask
 from ostinato.task.around import Arounds, RunTracer
@@ -70,3 +71,31 @@ class Registry:
 
         close = get_close_matches(name, self.names(), n=1)
         return f"; did you mean {close[0]!r}?" if close else "; register it, or correct the name."
+
+
+# -- A resource: what tasks share, such as a pool of connections. It is opened at first use, and closed at the end
+
+T = TypeVar("T")
+
+
+class Resource(Generic[T]):
+    """A value that tasks share: `ctx.use(resource)` opens it at first use."""
+
+    __slots__ = ("__weakref__", "function", "is_async", "name")
+
+    def __init__(self, function: Callable[[], Iterator[T]] | Callable[[], AsyncIterator[T]]) -> None:
+        self.function: Callable[[], Any] = function
+        self.is_async = inspect.isasyncgenfunction(function)
+        self.name = f"{getattr(function, '__module__', '?')}.{getattr(function, '__qualname__', function)}"
+        if not (self.is_async or inspect.isgeneratorfunction(function)):
+            raise Invalid(
+                f"{self.name} cannot be a resource: it must be a function with one `yield`, without @contextmanager."
+            )
+        if inspect.signature(function).parameters:
+            raise Invalid(f"{self.name} cannot be a resource: it must have no parameters.")
+
+    def __repr__(self) -> str:
+        return f"<Resource {self.name}>"
+
+    def wrong(self, what: str) -> Invalid:
+        return Invalid(f"The resource {self.name} {what}: it must yield once.")

@@ -21,8 +21,7 @@ from ostinato.core.payload import encode
 from ostinato.core.policy import Isolation
 from ostinato.core.task_schema import Schema, check_by_schema, check_value
 from ostinato.task.context import Context
-from ostinato.task.describing import schema_of
-from ostinato.task.parameters import Parameters
+from ostinato.task.parameters import Parameters, schema_of
 
 if TYPE_CHECKING:
     from ostinato.task.around import AroundFunction

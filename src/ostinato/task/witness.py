@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ostinato.task.context import Context
-from ostinato.task.outcomes import hide_frames_of
+from ostinato.task.signals import hide_frames_of
 from ostinato.task.task import Task
 
 VARIABLE: Final = "OSTINATO_WITNESS"

@@ -21,7 +21,7 @@ def configure_logging(settings: Settings) -> None:
     logging.getLogger("ostinato").setLevel(level)
     root = logging.getLogger()
     if not root.handlers:
-        handler = Stderr() if sys.stderr is not None else logging.NullHandler()
+        handler = _Stderr() if sys.stderr is not None else logging.NullHandler()
         handler.setFormatter(_lines(settings.log_format, sys.stderr))
         root.addHandler(handler)
         root.setLevel(level)
@@ -30,10 +30,10 @@ def configure_logging(settings: Settings) -> None:
 def _lines(wanted: LogFormat, stream: TextIO | None) -> "TextLines":
     if wanted is LogFormat.JSON:
         return JsonLines()
-    return TerminalLines() if stream is not None and stream.isatty() and "NO_COLOR" not in os.environ else TextLines()
+    return _TerminalLines() if stream is not None and stream.isatty() and "NO_COLOR" not in os.environ else TextLines()
 
 
-class Stderr(logging.StreamHandler[TextIO]):
+class _Stderr(logging.StreamHandler[TextIO]):
     """The handler of log lines. A full device or a closed pipe only loses lines."""
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
@@ -53,7 +53,7 @@ class TextLines(logging.Formatter):
         return f"{self.formatTime(record)} {level:<5} {record.message}"
 
 
-class TerminalLines(TextLines):
+class _TerminalLines(TextLines):
     """Lines for a terminal: short times, colours, and the long names dimmed at the end."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802

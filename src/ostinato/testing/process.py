@@ -1,29 +1,144 @@
-"""One process of a simulation: dispatcher, worker and sweeper, with their own event loop.
+"""One process of a simulation: dispatcher, worker and sweeper, on an event loop of a manual clock.
 
 The simulation runs its duties step by step. A process whose duties no longer run behaves as after SIGSTOP, or as after
 a crash: its runs stand still in a loop that does not run.
 """
 
+import asyncio
+import math
+import selectors
 from collections.abc import Callable, Coroutine
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, ParamSpec, Protocol, TypeVar
 from uuid import UUID
 
 from ostinato.clock import ManualClock
 from ostinato.config import Settings
 from ostinato.core.model import Chance
-from ostinato.engine.auditor import Auditor
 from ostinato.engine.dispatcher import Dispatcher
-from ostinato.engine.sweeper import Sweeper
+from ostinato.engine.sweeper import Auditor, Sweeper
 from ostinato.engine.worker import Identity, Worker
 from ostinato.store.history import Keep
 from ostinato.store.store import Store
 from ostinato.task import Registry
 from ostinato.telemetry.reports import Telemetry
-from ostinato.testing.lapse import InlineExecutor, TimeLapse
 
+# -- An event loop on a manual clock.
+#
+# The loop's time is the clock's. The loop never sleeps: when nothing is ready, `at_rest` is done, and the simulation
+# advances the clock and runs the loop again. So `asyncio.sleep(600)` in a task takes ten minutes of the clock and no
+# real time. Threads and sockets are waited for in real time.
+
+P = ParamSpec("P")
 T = TypeVar("T")
+
+SOCKET_SILENCE: Final = 0.5  # real seconds without data from an open socket before time may pass
+FLOAT_ERROR: Final = 0.0005  # microseconds
+
+
+class _TimeLapse(asyncio.SelectorEventLoop):
+    """An event loop that runs only while something is ready at this instant."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        self._clock = clock
+        self._resting: list[asyncio.Future[None]] = []
+        self._threads = 0
+        self.until_timer: timedelta | None = None  # the time to the next timer, as of the last rest
+        super().__init__(_RestingSelector(self))
+
+    def time(self) -> float:
+        return self._clock.monotonic()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine and all other tasks until each of them waits for time to pass."""
+
+        async def until_rest() -> T:
+            try:
+                return await work
+            finally:
+                await self.at_rest()
+
+        return _call_outside_loop(self.run_until_complete, until_rest())
+
+    def at_rest(self) -> "asyncio.Future[None]":
+        """Return a future that is done when nothing is ready any more."""
+        self._resting.append(future := self.create_future())
+        return future
+
+    def run_in_executor(self, executor: Any, func: Any, *args: Any) -> Any:  # type: ignore[override]
+        """Count the calls in threads, so that a rest waits for them."""
+        future = super().run_in_executor(executor, func, *args)
+        self._threads += 1
+        future.add_done_callback(self._thread_done)
+        return future
+
+    def _thread_done(self, _: object) -> None:
+        self._threads -= 1
+
+    # -- for the selector
+
+    @property
+    def threads(self) -> int:
+        return self._threads
+
+    def rest(self, timeout: float | None) -> None:
+        """Resolve the futures of `at_rest`: nothing is ready, and the next timer is `timeout` away."""
+        if not self._resting:
+            raise RuntimeError("This would wait for ever: time passes only when the simulation advances it.")
+        self.until_timer = None if timeout is None else _microseconds(timeout)
+        resting, self._resting = self._resting, []
+        for future in resting:
+            future.set_result(None)
+
+
+class _RestingSelector(selectors.DefaultSelector):
+    """A selector that tells the loop to rest where another selector would sleep."""
+
+    def __init__(self, loop: _TimeLapse) -> None:
+        super().__init__()
+        self._loop = loop
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        if timeout is not None and timeout <= 0:
+            return super().select(0)
+        if self._loop.threads:
+            return super().select(SOCKET_SILENCE)
+        found = super().select(SOCKET_SILENCE if len(self.get_map()) > 1 else 0)  # one is the loop's own wake-up socket
+        if not found:
+            self._loop.rest(timeout)
+        return found
+
+
+class _InlineExecutor(Executor):
+    """An executor that runs each call in the caller's thread: the store needs no threads here."""
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> "Future[T]":
+        future: Future[T] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except BaseException as error:  # noqa: BLE001  raised where the result is awaited
+            future.set_exception(error)
+        return future
+
+
+def _microseconds(seconds: float) -> timedelta:
+    """Round up, so that the timer is due then; an error of floating point alone adds no microsecond."""
+    return timedelta(microseconds=max(math.ceil(seconds * 1e6 - FLOAT_ERROR), 1))
+
+
+def _call_outside_loop(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call directly, or in a thread if a loop runs already: a loop cannot run inside another loop."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return call(*args, **kwargs)
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(call, *args, **kwargs).result()
+
+
+# -- One process of a simulation: dispatcher, worker and sweeper, with their own event loop
 
 
 class ProcessState(StrEnum):
@@ -33,7 +148,7 @@ class ProcessState(StrEnum):
     STOPPED = "stopped"
 
 
-class ProcessParts(Protocol):
+class _ProcessParts(Protocol):
     """The parts from which a process is made."""
 
     @property
@@ -51,16 +166,16 @@ class ProcessParts(Protocol):
 class Process:
     """A worker with its dispatcher and its sweeper."""
 
-    def __init__(self, name: str, parts: ProcessParts, registry: Registry, app: str = "") -> None:
+    def __init__(self, name: str, parts: _ProcessParts, registry: Registry, app: str = "") -> None:
         self.name = name
         self.state = ProcessState.WORKING
-        self.loop = TimeLapse(parts.clock)
+        self.loop = _TimeLapse(parts.clock)
         self.wake_at: list[datetime] = []  # the times of the next work, as of the last turn
         settings, store, clock = parts.settings, parts.store, parts.clock
         identity = Identity(app, "simulated", settings.queues, settings.concurrency, settings.lease)
 
         async def make_worker() -> Worker:  # a worker belongs to the loop that made it
-            return Worker(store, registry, clock, parts.chance, parts.telemetry, identity, InlineExecutor())
+            return Worker(store, registry, clock, parts.chance, parts.telemetry, identity, _InlineExecutor())
 
         self.worker = self.loop.run(make_worker())
         self.dispatcher = Dispatcher(store, clock, parts.chance, parts.telemetry)

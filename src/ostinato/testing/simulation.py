@@ -4,6 +4,8 @@ Nothing can happen between two wake-ups, so periodic duties run only where they 
 as if they had been renewed all the time, and sweeps run while a worker is silent.
 """
 
+import asyncio
+import inspect
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,20 +19,84 @@ from ostinato.app import Ostinato
 from ostinato.chance import RandomChance
 from ostinato.clock import ManualClock
 from ostinato.config import Settings
-from ostinato.core.duration import HOUR, parse_duration
 from ostinato.core.errors import Conflict, NotFound
 from ostinato.core.model import Event, Execution, Live, Skip
 from ostinato.core.read_models import WorkerRow
+from ostinato.core.times import HOUR, parse_duration
 from ostinato.feature import features_of
 from ostinato.handle import Handle
 from ostinato.service import ExecutionView, Service
 from ostinato.service.jobs import JobService
 from ostinato.store.database import open_database
 from ostinato.store.store import Store
+from ostinato.task import Context, Registry, Task
 from ostinato.telemetry.reports import Hooks, Telemetry
 from ostinato.testing.process import Process, ProcessState
-from ostinato.testing.tasks import Script, named, simulated
 from ostinato.wiring import Parts
+
+# -- Tasks of a simulation: they all run on the loop, so that the timing of threads has no influence
+
+
+class _Script:
+    """Replacements and durations that a test has set for tasks."""
+
+    def __init__(self) -> None:
+        self.takes: dict[str, timedelta] = {}
+        self.instead: dict[str, Task[..., Any]] = {}
+
+
+class _SimulatedTask(Task[..., Any]):
+    """A task that runs in the test's own thread and takes as long as the script says."""
+
+    def __init__(
+        self, real: Task[..., Any], script: _Script, wrapped: Callable[[Task[..., Any]], Task[..., Any]]
+    ) -> None:
+        super().__init__(real.function, real.name)
+        self.is_async = True
+        self._script = script
+        self._real = real
+        self._wrapped = wrapped
+
+    def arguments(self, args: dict[str, Any]) -> dict[str, Any]:
+        return self._current.arguments(args)
+
+    async def call(self, context: Context, arguments: dict[str, Any]) -> Any:
+        task = self._wrapped(self._current)
+        result = task.call(context, arguments)
+        if task.is_async:
+            result = await result
+        if (takes := self._script.takes.get(self.name)) is not None:
+            await asyncio.sleep(takes.total_seconds())
+        return result
+
+    @property
+    def _current(self) -> Task[..., Any]:
+        return self._script.instead.get(self.name, self._real)
+
+
+def simulated(registry: Registry, script: _Script) -> Registry:
+    """Return the same tasks, made for a simulation."""
+    tasks = Registry()
+    for name in registry.names():
+        tasks.add(_SimulatedTask(registry.get(name), script, registry.wrapped))
+    return tasks
+
+
+def named(function: Callable[..., Any], name: str) -> Task[..., Any]:
+    """Make a function a task with this name."""
+    return Task(function.function, name) if isinstance(function, Task) else Task(_plain(function), name)
+
+
+def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a signature to a function without one, such as a mock."""
+    try:
+        inspect.signature(function)
+    except (TypeError, ValueError):
+        return lambda **arguments: function(**arguments)
+    return function
+
+
+# -- The simulation: time jumps from one wake-up to the next, and every process does its duties there
 
 MONDAY: Final = datetime(2026, 1, 5, tzinfo=UTC)  # the default start of a simulation
 MOST_ROUNDS: Final = 10_000  # at one instant: more means that work makes new work without end
@@ -106,7 +172,7 @@ class Simulation:
         self.app = app
         self.clock = stage.clock
         self._stage = stage
-        self._script = Script()
+        self._script = _Script()
         self._processes: dict[str, Process] = {}
         self._ended: list[Process] = []
         self._swept_at = self._tidied_at = 0.0

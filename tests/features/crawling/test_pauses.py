@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ostinato.features.crawling.pauses import LONGEST_PAUSE, next_turn
+from ostinato.features.crawling.rows import LONGEST_PAUSE, next_turn
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 PAUSES = st.timedeltas(timedelta(0), timedelta(minutes=1))

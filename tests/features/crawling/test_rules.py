@@ -13,8 +13,8 @@ from ostinato.core.errors import WrongArgument
 from ostinato.core.schedule import Cron, Every, Manual
 from ostinato.feature import our_features
 from ostinato.features.crawling.args import CrawlArgs
-from ostinato.features.crawling.pauses import rests_until
-from ostinato.features.crawling.scope import Scope, fits
+from ostinato.features.crawling.ledger import Scope, fits
+from ostinato.features.crawling.rows import rests_until
 from ostinato.features.crawling.urls import canonical, host_of, page_id, path_of
 from tests.build import DAY, HOUR, NOW
 

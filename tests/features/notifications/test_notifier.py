@@ -15,9 +15,9 @@ from ostinato.core.addresses import EVERYWHERE, PUBLIC_ONLY, Egress
 from ostinato.core.builtin import Permits
 from ostinato.core.errors import StoreUnavailable
 from ostinato.features.notifications.heartbeat import Heartbeat
-from ostinato.features.notifications.hooks import Hook, Measure, NoticeKind, Threshold
 from ostinato.features.notifications.notifier import MOST_ATTEMPTS, Notifier, backoff
 from ostinato.features.notifications.outbox import Outbox
+from ostinato.features.notifications.rules import Hook, Measure, NoticeKind, Threshold
 from ostinato.features.providers.rows import Providers
 from ostinato.features.providers.rules import Provider
 from ostinato.outgoing import Outgoing

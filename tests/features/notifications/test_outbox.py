@@ -12,8 +12,8 @@ import pytest
 from ostinato.core.errors import NotFound
 from ostinato.core.model import Event
 from ostinato.core.outcome import Cancelled, Lost
-from ostinato.features.notifications.hooks import Hook, Measure, NoticeKind, Threshold
 from ostinato.features.notifications.outbox import Outbox, Sent, Tally
+from ostinato.features.notifications.rules import Hook, Measure, NoticeKind, Threshold
 from tests.build import HOUR, MINUTE, NOW, SECOND
 from tests.store.conftest import DONE, FAILURE
 
@@ -217,7 +217,7 @@ def test_what_is_rolled_back_is_not_told(world, monkeypatch):
 def test_a_bug_in_a_notice_keeps_nothing_from_being_settled(world, monkeypatch):
     hook = hooked(world, NoticeKind.FAILURE)
     job = world.add_one(max_retries=0)
-    monkeypatch.setattr("ostinato.features.notifications.notices.notices_of", lambda *_: 1 / 0)
+    monkeypatch.setattr("ostinato.features.notifications.rules.notices_of", lambda *_: 1 / 0)
     turn(world, world.worker(), FAILURE)
     assert world.facts(job).failed == 1
     assert told(world, hook) == []

@@ -4,8 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from ostinato.features.notifications.hooks import Measure, Named, Threshold, short
-from ostinato.features.notifications.thresholds import WindowFigures, before, beyond
+from ostinato.features.notifications.rules import Measure, Named, Threshold, WindowFigures, before, beyond, short
 from tests.build import HOUR, MINUTE, NOW, SECOND, a_job
 
 JOB = a_job(name="Prices")

@@ -13,7 +13,7 @@ from typing import Any
 from ostinato.core.builtin import Permits
 from ostinato.core.model import Definition
 from ostinato.core.schedule import Manual
-from ostinato.engine.calls import TaskCalls
+from ostinato.engine.worker import TaskCalls
 from ostinato.features.sources.fetch.run import SourceRun
 from ostinato.features.sources.rows import SourceRecords
 from ostinato.features.sources.rules import read_source

@@ -10,7 +10,7 @@ from ostinato.clock import SystemClock
 from ostinato.core.errors import Invalid, LeaseLost
 from ostinato.core.model import Definition
 from ostinato.core.schedule import Manual
-from ostinato.engine.calls import TaskCalls
+from ostinato.engine.worker import TaskCalls
 from ostinato.features.sources.calls import (
     CALLS,
     GreatestRequest,

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from ostinato.core.duration import DAY, HOUR, MINUTE, WEEK
 from ostinato.core.schedule import Cron, Every, preview
+from ostinato.core.times import DAY, HOUR, MINUTE, WEEK
 from ostinato.features.transfer.rules.crontab import CronPlan, plain_period, plan, read_crontab
 from ostinato.features.transfer.rules.found import Difference, compared
 

@@ -7,8 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ostinato.core.errors import Invalid
-from ostinato.features.workflows.rules.condition import read_condition, references_of
-from ostinato.features.workflows.rules.references import Unresolved, look_up, references_in, resolved
+from ostinato.features.workflows.rules.condition import (
+    Unresolved,
+    look_up,
+    read_condition,
+    references_in,
+    references_of,
+    resolved,
+)
 
 VALUES = {"a.result.n": 5, "a.result.s": "eu", "payload.x": None, "payload.l": [1, 2], "b-1.result": {}}
 

@@ -13,8 +13,8 @@ import pytest
 from ostinato import Ostinato
 from ostinato.core.access import Role
 from ostinato.core.errors import Invalid
-from ostinato.dashboard.forms import structure
-from ostinato.features.workflows import drawing
+from ostinato.dashboard.forms import fields as structure
+from ostinato.features.workflows import pages
 from ostinato.features.workflows.service import WorkflowService
 from tests.app.conftest import during
 from tests.dashboard.conftest import Visitor
@@ -172,20 +172,20 @@ def test_the_steps_of_a_run_are_drawn_with_their_states(visitor):
 
 def test_nodes_stand_right_of_all_they_come_after():
     nodes = [
-        drawing.Node("c", "", ("a", "b")),
-        drawing.Node("a", ""),
-        drawing.Node("b", "", ("a",)),
-        drawing.Node("d", "", ("x", "d")),
+        pages.Node("c", "", ("a", "b")),
+        pages.Node("a", ""),
+        pages.Node("b", "", ("a",)),
+        pages.Node("d", "", ("x", "d")),
     ]
-    placed = drawing.place(nodes)
+    placed = pages.place(nodes)
     assert placed["a"].x < placed["b"].x < placed["c"].x
     assert placed["d"].x == placed["a"].x
     assert len({(each.x, each.y) for each in placed.values()}) == 4
 
 
 def test_circles_are_drawn_too():
-    assert len(drawing.place([drawing.Node("a", "", ("b",)), drawing.Node("b", "", ("a",))])) == 2
-    assert drawing.drawn([]) == ""
+    assert len(pages.place([pages.Node("a", "", ("b",)), pages.Node("b", "", ("a",))])) == 2
+    assert pages.drawing_of([]) == ""
 
 
 @pytest.mark.parametrize("text", ["a: &x [1]\nb: *x", "[" * 200, "- " * 200 + "a", "a: .nan", "\tx", "{'a"])

@@ -3,8 +3,7 @@
 from starlette.responses import Response
 
 from acme_parcels.rows import Parcels
-from ostinato.dashboard.page_request import PageRequest
-from ostinato.dashboard.routes import get
+from ostinato.dashboard.page_request import PageRequest, get
 
 
 def show(visit: PageRequest) -> Response:

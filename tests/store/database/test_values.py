@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 
 from ostinato.core.errors import StoreError
-from ostinato.store.adapt import from_micros, to_uuid
+from ostinato.store.rows import from_micros, to_uuid
 from tests.store.database.conftest import NOON, add, xs
 
 

@@ -28,6 +28,7 @@ from ostinato.core.lifecycle.adopting import Adopted, FormerState, PastRun, adop
 from ostinato.core.lifecycle.commands import (
     cancel,
     cancel_execution,
+    create,
     delete,
     edit,
     pause,
@@ -37,7 +38,6 @@ from ostinato.core.lifecycle.commands import (
     retry,
     run,
 )
-from ostinato.core.lifecycle.creating import create
 from ostinato.core.lifecycle.due_times import backoff_of
 from ostinato.core.lifecycle.firing import Dealt, fire, follow, rewind
 from ostinato.core.lifecycle.settling import settle, time_out_run

@@ -13,10 +13,11 @@ from typing import Final
 from uuid import UUID
 
 from ostinato.core import schedule as when
-from ostinato.core.ids import EPOCH, MICROSECOND
-from ostinato.core.lifecycle import creating, due_times, next_time
+from ostinato.core.lifecycle import commands, due_times, next_time
 from ostinato.core.lifecycle.draft import Draft
 from ostinato.core.model import (
+    EPOCH,
+    MICROSECOND,
     RUN_SLOT,
     AskedBy,
     Chance,
@@ -253,7 +254,7 @@ def _pause(draft: Draft, at: datetime) -> None:
     facts = draft.facts
     facts.computed_at = draft.now
     if draft.run_once and _is_over_due(draft):
-        creating.begin(draft)
+        commands.begin(draft)
         for live in draft.occurrences():
             draft.alter(replace(live, waits_for=WaitsFor.RESUME))
     facts.paused_at, facts.next_due_at = at, None
@@ -277,7 +278,7 @@ def _go_on(draft: Draft, state: FormerState, runs: Sequence[Execution]) -> None:
     elif draft.recurring and (state.next_at is not None or not draft.definition.policies.first_run.is_now):
         next_time.name_next(draft, draft.dealt_until)
     else:
-        creating.begin(draft)
+        commands.begin(draft)
     next_time.end_if_over(draft)
 
 

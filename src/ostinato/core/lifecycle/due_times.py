@@ -9,7 +9,7 @@ from itertools import takewhile
 
 from ostinato.core import schedule as when
 from ostinato.core.model import Definition, Facts
-from ostinato.core.retry import Backoff, within
+from ostinato.core.policy import Backoff, within
 from ostinato.core.schedule import Every
 
 INSTANT = timedelta(microseconds=1)

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import assert_never
 
-from ostinato.core import retry
-from ostinato.core.lifecycle import due_times, next_time, steps
-from ostinato.core.lifecycle.draft import Draft
-from ostinato.core.lifecycle.steps import Over, RunPlan, TimeOut
+from ostinato.core import policy
+from ostinato.core.lifecycle import draft as steps
+from ostinato.core.lifecycle import due_times, next_time
+from ostinato.core.lifecycle.draft import Draft, Over, RunPlan, TimeOut
 from ostinato.core.model import MAX_LOSSES, AskedBy, Chance, Change, Ending, Execution, Job, Live, SkipReason
 from ostinato.core.outcome import (
     Begun,
@@ -152,7 +152,7 @@ def _failed(draft: Draft, live: Live, ended: Execution, retry_in: timedelta | No
         _exhausted(draft, live)
     elif _may_queue(draft, live):
         backoff = due_times.backoff_of(draft.definition, draft.facts)
-        run_at = draft.now + retry.after_failure(backoff, spent, retry_in, draft.chance.fraction)
+        run_at = draft.now + policy.after_failure(backoff, spent, retry_in, draft.chance.fraction)
         draft.queue_again(ended, draft.opening(run_at), live.slot, failures=failures)
     else:
         _given_up(draft, live)
@@ -165,7 +165,7 @@ def _lost(draft: Draft, live: Live, ended: Execution) -> None:
         _exhausted(draft, live, resets=False)
     elif _may_queue(draft, live):
         backoff = due_times.backoff_of(draft.definition, draft.facts)
-        run_at = draft.now + retry.after_loss(backoff, losses, draft.chance.fraction)
+        run_at = draft.now + policy.after_loss(backoff, losses, draft.chance.fraction)
         draft.queue_again(ended, draft.opening(run_at), live.slot, losses=losses)
     else:
         _given_up(draft, live)

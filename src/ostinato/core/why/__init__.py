@@ -5,8 +5,7 @@ are possible, the one that a person can change comes first: a paused queue befor
 before a busy one. "All workers were busy" is the answer when no other cause was found.
 """
 
-from ostinato.core.why.attempts import obstacle
-from ostinato.core.why.explain import BY_HAND, explain
+from ostinato.core.why.explain import BY_HAND, explain, obstacle
 from ostinato.core.why.values import Because, Cause, Evidence, Presence, Verdict, Why
 
 __all__ = ["BY_HAND", "Because", "Cause", "Evidence", "Presence", "Verdict", "Why", "explain", "obstacle"]

@@ -1,16 +1,19 @@
-"""Fields: how a value reads as text, and how a text becomes a value again."""
+"""Fields: how a value reads as text, how a text becomes a value again, and their differences."""
 
+import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, Final
 
-from ostinato.core.duration import format_duration
+import yaml
+
 from ostinato.core.errors import Invalid
+from ostinato.core.times import format_duration
 from ostinato.shapes.base import WrongField
-from ostinato.shapes.documents import read_json
+from ostinato.shapes.documents import check_shape, read_json, read_yaml
 
 WHOLE_NUMBER: Final = re.compile(r"[+-]?\d{1,30}", re.ASCII)
 NUMBER: Final = re.compile(r"[+-]?\d{1,30}(\.\d{1,30})?([eE][+-]?\d{1,3})?", re.ASCII)
@@ -195,3 +198,100 @@ def _named_in(sentence: str, fields: Mapping[str, Field]) -> str | None:
     """The first field that a sentence of the rules names: "fixed_delay is for schedules that repeat."."""
     words = re.findall(r"[a-z_]+(?:\.[a-z_]+)?", sentence)
     return next((word for word in words if word in fields and word != "name"), None)
+
+
+# -- Differences of an edit: the values before and after, line by line
+
+UNSET: Final = "nothing"
+
+
+@dataclass(frozen=True, slots=True)
+class DiffLine:
+    """One value that would change."""
+
+    name: str
+    before: str
+    after: str
+
+
+def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[DiffLine]:
+    """List the differences between two answers, down to nested fields."""
+    return [line for name in after for line in _lines(name, before.get(name), after[name])]
+
+
+def _lines(name: str, before: Any, after: Any) -> Iterator[DiffLine]:
+    if before == after:
+        return
+    if isinstance(before, dict) and isinstance(after, dict) and name != "schedule":
+        for inner in dict.fromkeys([*before, *after]):
+            yield from _lines(f"{name}.{inner}", before.get(inner), after.get(inner))
+    else:
+        yield DiffLine(name, _shown(before), _shown(after))
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name}: {written(each)}" for name, each in value.items()) or UNSET
+    return written(value) or UNSET
+
+
+def digest(lines: list[DiffLine]) -> str:
+    """Return a hash of the lines, to check that a saved edit is the reviewed one."""
+    text = json.dumps([[line.name, line.before, line.after] for line in lines])
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+# -- Reading of larger values in JSON or YAML, and the line numbers of their errors.
+#
+# An error names a place (`nodes[2].after[0]: …`); `line_of` finds this place in the typed text.
+
+LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+PLACE: Final = re.compile(r"^([A-Za-z_][\w-]*(?:\.[\w$-]+|\[\d+\])*)(?=[:. ]|$)")
+PART: Final = re.compile(r"[\w$-]+")
+
+
+def read(text: str) -> Any:
+    """Read JSON if the text begins like JSON, else YAML without anchors; raise Invalid with the line."""
+    if text.lstrip()[:1] in ("[", "{"):
+        return read_json(text, "This")
+    documents = read_yaml(text, "This")
+    if len(documents) > 1:
+        raise Invalid("This has several documents (---): write one.")
+    return documents[0] if documents else None
+
+
+def line_of(text: str, sentence: str, root: str) -> int | None:
+    """Find the line of the place that an error names, or the nearest one; `root` names the whole text."""
+    found = PLACE.match(sentence)
+    if found is None:
+        return None
+    parts = PART.findall(found[1])
+    try:
+        check_shape(text, "This")
+        node = yaml.compose(text, Loader=LOADER)
+    except (yaml.YAMLError, Invalid, ValueError):
+        return None
+    return _line(node, parts[1:] if parts[0] == root and not _has(node, root) else parts)
+
+
+def _line(node: Any, parts: Sequence[str]) -> int | None:
+    if node is None:
+        return None
+    for part in parts:
+        inner = _node_inside(node, part)
+        if inner is None:
+            break
+        node = inner
+    return int(node.start_mark.line) + 1
+
+
+def _node_inside(node: Any, part: str) -> Any:
+    if isinstance(node, yaml.MappingNode):
+        return next((value for key, value in node.value if getattr(key, "value", None) == part), None)
+    if isinstance(node, yaml.SequenceNode) and part.isdecimal() and int(part) < len(node.value):
+        return node.value[int(part)]
+    return None
+
+
+def _has(node: Any, name: str) -> bool:
+    return _node_inside(node, name) is not None

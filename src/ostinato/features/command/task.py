@@ -14,11 +14,11 @@ from typing import Any, Final
 
 from ostinato.config.secret import Grants
 from ostinato.core.arguments import read
-from ostinato.core.duration import format_duration
 from ostinato.core.policy import Isolation, Policies
+from ostinato.core.times import format_duration
 from ostinato.features.command.args import CommandArgs
 from ostinato.task import Context, Task
-from ostinato.task.outcomes import hide_frames_of
+from ostinato.task.signals import hide_frames_of
 
 SHELL: Final = "/bin/sh"
 

@@ -6,8 +6,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from ostinato.cli.client import path
-from ostinato.cli.output import Column, FactsTable, Listing, Sentences, Several
-from ostinato.cli.times import at_length, when
+from ostinato.cli.output import Column, FactsTable, Listing, Sentences, Several, at_length, when
 from ostinato.cli.verbs import ApiCalls, verb
 
 page = typer.Typer(rich_markup_mode=None)

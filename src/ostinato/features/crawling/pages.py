@@ -6,9 +6,8 @@ from markupsafe import Markup, escape
 from starlette.responses import Response
 
 from ostinato.core.errors import OstinatoError
-from ostinato.dashboard import query
-from ostinato.dashboard.page_request import PageRequest
-from ostinato.dashboard.routes import get
+from ostinato.dashboard import page_request
+from ostinato.dashboard.page_request import PageRequest, get
 from ostinato.features.crawling.service import COUNTED, FOUND, FOUND_ENDS, FURTHEST, CrawledPageService, name_of
 
 ROWS_OF_A_PAGE: Final = 20
@@ -18,7 +17,7 @@ LINKS: Final = 200
 
 def show_all(visit: PageRequest) -> Response:
     """Show the pages with some words, the best match first; without words, the last fetched first."""
-    words, job, host = (query.word(visit, name) for name in ("q", "job", "host"))
+    words, job, host = (page_request.word(visit, name) for name in ("q", "job", "host"))
     offset = _offset(visit)
     try:
         found = visit.part(CrawledPageService).search(words or None, job or None, host or None, ROWS_OF_A_PAGE, offset)
@@ -37,8 +36,8 @@ def show_all(visit: PageRequest) -> Response:
         filtered=bool(words or job or host),
         counted=COUNTED,
         first_shown=offset + 1,
-        more=query.address(visit, offset=str(further)) if further < min(found.total, FURTHEST) else "",
-        first=query.address(visit, offset=None) if offset else "",
+        more=page_request.address(visit, offset=str(further)) if further < min(found.total, FURTHEST) else "",
+        first=page_request.address(visit, offset=None) if offset else "",
     )
 
 
@@ -69,7 +68,7 @@ def _marked(word: str, _: str, after: str) -> Markup:
 
 def _offset(visit: PageRequest) -> int:
     """Read the offset of the list; anything but a number is 0."""
-    text = query.word(visit, "offset")
+    text = page_request.word(visit, "offset")
     return min(int(text), FURTHEST) if text.isascii() and text.isdigit() and len(text) < 10 else 0
 
 

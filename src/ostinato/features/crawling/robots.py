@@ -1,4 +1,4 @@
-"""Rules of robots.txt, by RFC 9309."""
+"""Politeness: rules of robots.txt, and the gate of a crawl's requests."""
 
 import asyncio
 from dataclasses import dataclass
@@ -8,7 +8,8 @@ from protego import Protego
 
 from ostinato.core.errors import Unreachable
 from ostinato.features.crawling.urls import canonical, host_of
-from ostinato.outgoing import Bounds, Outgoing
+from ostinato.features.providers.asked import Ask, AskedBudgets
+from ostinato.outgoing import Bounds, Outgoing, RequestPermit
 
 LARGEST_FILE: Final = 512 * 1024  # bytes read of robots.txt
 LONGEST_DELAY: Final = 60.0  # seconds; with more, a crawl would never end
@@ -83,3 +84,30 @@ def origin_of(url: str) -> str:
 
 def _only_sitemaps(parsed: Protego) -> str:
     return "".join(f"Sitemap: {url}\n" for url in parsed.sitemaps)
+
+
+# -- The gate of a crawl's requests: the budget of the host's provider, or else the turns that all crawls take
+
+
+class PoliteGate:
+    """Gate of a crawl. A host has the budget of its provider. Without one, all crawls take turns at the host, with a
+    pause after each."""
+
+    def __init__(self, ask: Ask, pause: float) -> None:
+        """`pause`: seconds between two requests to a host."""
+        self._ask, self._pause, self._budgets = ask, pause, AskedBudgets(ask)
+        self._pauses = dict[str, float]()  # for hosts with longer pauses
+
+    def slow_down(self, host: str, pause: float) -> None:
+        """Set a longer pause for a host."""
+        self._pauses[host] = max(pause, self._pauses.get(host, self._pause))
+
+    async def admit(self, host: str, patience: float, within: float) -> RequestPermit | None:
+        permit = await self._budgets.admit(host, patience, within)
+        pause = self._pauses.get(host, self._pause)
+        if permit is None and pause:
+            await asyncio.sleep(await self._ask("crawling.take_turn", {"host": host, "pause": pause}))
+        return permit
+
+    async def close(self) -> None:
+        await self._budgets.close()

@@ -1,4 +1,4 @@
-"""State of crawls: the URLs that an occurrence has found and visited, and its pages, under its fence.
+"""State of crawls: the URLs that an occurrence has found and visited, its pauses, and its pages, under its fence.
 
 One turn of a crawl is one transaction: its pages, the URLs that are done, the URLs that it found, and its counters (the
 checkpoint). So a run that continues after a crash visits only URLs that were not saved. A repeated turn changes
@@ -13,11 +13,49 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from ostinato.core.model import Json, Live
-from ostinato.features.crawling.pauses import next_turn
+from ostinato.core.schedule import Schedule, is_recurring, next_after
+from ostinato.core.times import MICROSECOND
 from ostinato.features.crawling.urls import UrlVisit, host_of, page_id
-from ostinato.store.adapt import from_micros
 from ostinato.store.database import Tx
+from ostinato.store.rows import from_micros
 from ostinato.store.store import Store
+
+# -- Pauses between crawls of a site that does not change, and between requests to one host.
+#
+# A crawl runs only at due times of its schedule. After a crawl that found nothing new the distance to the next crawl
+# doubles, up to a cap; the first change brings it back to the schedule's own.
+#
+# Requests of all crawls to one host take turns. Each request takes the next free time, and sets the one after it to the
+# end of its pause. So a host gets this pause, however many crawls and processes there are.
+
+MOST_DOUBLINGS = 30
+
+
+def rests_until(schedule: Schedule, last: datetime, unchanged: int, cap: timedelta) -> datetime | None:
+    """Return the due time of the next crawl, after one at `last` and `unchanged` in a row that found nothing new.
+
+    None: the next due time.
+    """
+    if unchanged < 1 or not is_recurring(schedule):
+        return None
+    following = next_after(schedule, last, last)
+    if following is None:
+        return None
+    gap = following - last
+    stretched = min(gap * 2 ** min(unchanged, MOST_DOUBLINGS), max(cap, gap))
+    return next_after(schedule, last, last + stretched - MICROSECOND)
+
+
+LONGEST_PAUSE: Final = timedelta(hours=1)  # no request waits longer: a clock may have been set back
+
+
+def next_turn(free_at: datetime | None, now: datetime, pause: timedelta) -> tuple[datetime, datetime]:
+    """Return the time of a request, and of the next one; `free_at`: as the last request left it."""
+    turn = now if free_at is None else min(max(free_at, now), now + LONGEST_PAUSE)
+    return turn, turn + pause
+
+
+# -- State of crawls: the URLs that an occurrence has found and visited, and its pages, under its fence
 
 MOST_DELETED: Final = 5_000  # URLs per transaction
 HOSTS_KEPT: Final = timedelta(hours=1)
@@ -75,7 +113,7 @@ class CrawlTurn:
 
 
 @dataclass(frozen=True, slots=True)
-class CrawlStart:
+class _CrawlStart:
     """The state of a crawl when a run begins."""
 
     seen: int
@@ -89,7 +127,7 @@ class Crawls:
     def __init__(self, store: Store) -> None:
         self._database = store.database
 
-    def begin(self, live: Live) -> CrawlStart | None:
+    def begin(self, live: Live) -> _CrawlStart | None:
         """Return the state of a crawl; None if the fence is stale."""
         with self._database.read() as tx:
             if tx.row("holds", id=live.id, fence=live.fence) is None:
@@ -100,7 +138,7 @@ class Crawls:
         for number in left:
             self._forget(live.job_id, number)
         last_result = None if last is None or last[1] is None else (from_micros(last[0]), json.loads(last[1]))
-        return CrawlStart(seen, done, last_result)
+        return _CrawlStart(seen, done, last_result)
 
     def turn(self, live: Live, turn: CrawlTurn, now: datetime) -> tuple[int, list[UrlVisit]] | None:
         """Save a turn; return the number of new URLs, and the URLs to visit next. Return None if the fence is stale."""

@@ -8,9 +8,9 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from ostinato.store.adapt import from_micros, to_uuid
 from ostinato.store.database import Row
 from ostinato.store.dialect import DatabaseKind
+from ostinato.store.rows import from_micros, to_uuid
 from ostinato.store.store import Store
 
 COUNTED: Final = 10_000  # the limit of the count

@@ -8,17 +8,18 @@ from datetime import timedelta
 from typing import Any, Final
 
 from scrapy import Request, Spider
-from scrapy.http import Response
+from scrapy.core.downloader.handlers.base import BaseDownloadHandler
+from scrapy.http import Headers, Response
+from scrapy.responsetypes import responsetypes
 from twisted.python.failure import Failure
 
-from ostinato.core import urls
+from ostinato.core import addresses
 from ostinato.core.errors import OstinatoError, TooMuch, Unreachable
 from ostinato.core.payload import MIB
-from ostinato.features.crawling import extract, sitemaps
+from ostinato.features.crawling import extract
 from ostinato.features.crawling.args import CrawlArgs
 from ostinato.features.crawling.ledger import Ledger
-from ostinato.features.crawling.robots import Robots, Rules
-from ostinato.features.crawling.turns import PoliteGate
+from ostinato.features.crawling.robots import PoliteGate, Robots, Rules
 from ostinato.features.crawling.urls import UrlVisit, canonical, host_of
 from ostinato.outgoing import Bounds, Outgoing
 from ostinato.task import Defer
@@ -110,7 +111,7 @@ class PageSpider(Spider):
         if host not in known:
             delay = max(self.args.delay.total_seconds(), asked)
             known[host] = {"concurrency": self.args.concurrency, "delay": delay}
-            self._gate.slow_down(urls.host_of(f"//{host}"), delay)
+            self._gate.slow_down(addresses.host_of(f"//{host}"), delay)
 
     async def calm(self, url: str) -> None:
         """Wait if the host has asked for it."""
@@ -233,7 +234,7 @@ class PageSpider(Spider):
     async def _sitemap(self, response: Response, visit: UrlVisit) -> None:
         self.ledger.counters["sitemaps"] += 1
         try:
-            for kind, url in sitemaps.read(response.body, visit.url):
+            for kind, url in extract.read_sitemap(response.body, visit.url):
                 if kind == "page":
                     self.ledger.find([url], 1)
                 elif visit.hops == 0:  # only one level of nested sitemaps
@@ -294,3 +295,44 @@ def _header(response: Response, name: str) -> str:
 def _is_start(visit: UrlVisit) -> bool:
     """Return True if a visit is a start of the crawl, or a redirect of one."""
     return visit.depth == 0 and visit.kind == "page"
+
+
+# -- Downloads of Scrapy's requests by the HTTP client `outgoing`.
+#
+# So addresses are checked, sizes are limited before and after decompression, a proxy from the environment is ignored,
+# and
+# each request passes the budgets of providers. A redirect is an answer: the crawl checks its target like any other URL.
+
+READ: Final = (
+    "text/",
+    "application/xhtml",
+    "application/xml",
+    "application/json",
+    "application/rss",
+    "application/atom",
+)
+PACKED: Final = ("application/gzip", "application/x-gzip", "application/octet-stream", "binary/octet-stream")
+
+
+class Downloads(BaseDownloadHandler):
+    """Scrapy's download handler, which uses the spider's HTTP client."""
+
+    async def download_request(self, request: Request) -> Response:
+        outgoing: Outgoing = self.crawler.spider.outgoing  # type: ignore[union-attr]
+        bounds: Bounds = request.meta["bounds"]
+        headers = {name.decode(): values[-1].decode("latin-1") for name, values in request.headers.items()}
+        await self.crawler.spider.calm(request.url)  # type: ignore[union-attr]
+        async with outgoing.request("GET", request.url, headers=headers, bounds=bounds) as reply:
+            request.meta["wait"] = reply.asked.wait
+            wanted = reply.good and is_read(reply.headers.get("content-type", ""), request.meta["kind"])
+            body = await reply.read() if wanted else b""
+            request.meta["received"] = reply.received
+        known: dict[str, Any] = {k: v for k, v in reply.headers.items() if k != "content-encoding"}
+        kind = responsetypes.from_args(Headers(known), request.url, body=body)
+        return kind(request.url, status=reply.status, headers=known, body=body, request=request)
+
+
+def is_read(content_type: str, kind: str) -> bool:
+    """Return True if a content type is text."""
+    named = content_type.lower().strip()
+    return not named or named.startswith(READ) or (kind == "sitemap" and named.startswith(PACKED))

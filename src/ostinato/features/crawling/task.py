@@ -2,12 +2,9 @@
 
     ledger.py    URLs to visit and visited: the worker stores them, in turns, under the fence of the run
     calls.py     the worker's side of it
-    download.py  downloads of pages: Scrapy requests them through the HTTP client `outgoing`
-    turns.py     the gate of its requests: budgets of providers, and turns at a host
-    robots.py    rules of robots.txt
-    extract.py   extraction of a page's title, text, links and columns
-    sitemaps.py  the URLs in a sitemap
-    spider.py    the spider, from one page to the next
+    robots.py    rules of robots.txt, and the gate of its requests: budgets of providers, turns at a host
+    extract.py   extraction of a page's title, text, links and columns; the URLs in a sitemap
+    spider.py    the spider, from one page to the next; it downloads through the HTTP client `outgoing`
     visiting.py  one crawl, from its first URL to its result
 
 None of these but `calls` is imported before a crawl runs; Scrapy comes with the extra `[crawl]`.
@@ -17,7 +14,7 @@ from typing import Any, Final
 
 from ostinato.core.policy import Isolation
 from ostinato.task import Context, Task
-from ostinato.task.outcomes import hide_frames_of
+from ostinato.task.signals import hide_frames_of
 
 hide_frames_of(__file__)
 

@@ -15,15 +15,13 @@ from ostinato.core.errors import OstinatoError
 from ostinato.core.model import AskedBy
 from ostinato.core.payload import MIB
 from ostinato.features.crawling.args import CrawlArgs
-from ostinato.features.crawling.ledger import COUNTED, Ledger
-from ostinato.features.crawling.pauses import rests_until
-from ostinato.features.crawling.robots import Robots, origin_of
-from ostinato.features.crawling.scope import Scope
+from ostinato.features.crawling.ledger import COUNTED, Ledger, Scope
+from ostinato.features.crawling.robots import PoliteGate, Robots, origin_of
+from ostinato.features.crawling.rows import rests_until
 from ostinato.features.crawling.spider import PageSpider
-from ostinato.features.crawling.turns import PoliteGate
 from ostinato.outgoing import Outgoing
 from ostinato.task import Context, Defer, GiveUp
-from ostinato.task.outcomes import hide_frames_of
+from ostinato.task.signals import hide_frames_of
 
 hide_frames_of(__file__)  # errors of other sites are no bugs of Ostinato
 
@@ -31,7 +29,7 @@ MOST_HOSTS_AT_ONCE: Final = 8
 SETTINGS: Final = {
     "TWISTED_REACTOR_ENABLED": False,  # only asyncio: a process can then run several crawls in turn
     "DOWNLOAD_HANDLERS_BASE": {},
-    "DOWNLOAD_HANDLERS": dict.fromkeys(("http", "https"), "ostinato.features.crawling.download.Downloads"),
+    "DOWNLOAD_HANDLERS": dict.fromkeys(("http", "https"), "ostinato.features.crawling.spider.Downloads"),
     "DOWNLOADER_MIDDLEWARES_BASE": {},  # no cookies, cache or proxy; Ostinato reads robots.txt and redirects
     "SPIDER_MIDDLEWARES_BASE": {},
     "EXTENSIONS_BASE": {},

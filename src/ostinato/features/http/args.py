@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from ostinato.core import templating
+from ostinato.core import arguments
 from ostinato.core.addresses import LONGEST_URL
 from ostinato.core.arguments import (
     AUTH,
@@ -43,7 +43,7 @@ OF_THE_RUN: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Statuses:
+class _Statuses:
     """Statuses of answers: from one to another, both included."""
 
     first: int
@@ -53,13 +53,13 @@ class Statuses:
         return self.first <= status <= self.last
 
 
-def _statuses(value: Any) -> Statuses:
+def _statuses(value: Any) -> _Statuses:
     written = str(value).strip().lower() if isinstance(value, int | str) and not isinstance(value, bool) else ""
     if len(written) == 3 and written.endswith("xx") and written[0] in "12345":
-        return Statuses(int(written[0]) * 100, int(written[0]) * 100 + 99)
+        return _Statuses(int(written[0]) * 100, int(written[0]) * 100 + 99)
     first, _, last = written.partition("-")
     if first.isdecimal() and (last or first).isdecimal() and 100 <= int(first) <= int(last or first) <= 599:
-        return Statuses(int(first), int(last or first))
+        return _Statuses(int(first), int(last or first))
     raise Flaw(f"must be a status or a range of them, such as {STATUSES}, not {value!r}.")
 
 
@@ -79,8 +79,8 @@ class HttpArgs:
     body: str | None = arg(text(1_000_000, lines=True), "Body to send, as text with templates.", None)
     json: Any = arg(anything(), "Body to send, as JSON whose texts are templates; instead of body.", None)
     values: Mapping[str, Any] = arg(mapping(anything()), "Values for templates: {{ args.values.name }}.", {})
-    expect: tuple[Statuses, ...] = arg(many(STATUS, 100, 1), "Statuses of a good answer.", ["2xx"])
-    retry: tuple[Statuses, ...] = arg(
+    expect: tuple[_Statuses, ...] = arg(many(STATUS, 100, 1), "Statuses of a good answer.", ["2xx"])
+    retry: tuple[_Statuses, ...] = arg(
         many(STATUS, 100),
         "Statuses to retry; any other ends the occurrence.",
         [408, 425, 429, "5xx"],
@@ -99,13 +99,13 @@ class HttpArgs:
         for name, value in self.headers.items():
             _check_header(name, value)
         for field in ("url", "headers", "body", "json"):
-            for hole in templating.holes(getattr(self, field)):
+            for hole in arguments.holes(getattr(self, field)):
                 self._check_hole(field, hole)
         _check_url(self.sample_url())
 
     def sample_url(self) -> str:
         """Return the URL with a sample in the place of every placeholder, for checks."""
-        return templating.HOLE.sub(lambda hole: hole[0][1:] if hole[0][0] == "\\" else "1", self.url)
+        return arguments.HOLE.sub(lambda hole: hole[0][1:] if hole[0][0] == "\\" else "1", self.url)
 
     def _check_hole(self, field: str, name: str) -> None:
         """Check the name of a placeholder, as far as it is known when the job is created."""
@@ -116,7 +116,7 @@ class HttpArgs:
         else:
             known = {}
         try:
-            templating.look_up(name, known)
+            arguments.look_up(name, known)
         except Flaw as flaw:
             raise flaw.under(field) from None
 
@@ -160,7 +160,7 @@ def _destination(url: str, names: Sequence[str], sample: str) -> tuple[str, str]
         value = f"{hole[1].strip()}."
         return sample if any(value.startswith(f"args.{name}.") for name in names) else "1"
 
-    parts = urlsplit(templating.HOLE.sub(filled, url))
+    parts = urlsplit(arguments.HOLE.sub(filled, url))
     return parts.scheme, parts.netloc
 
 

@@ -11,15 +11,15 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import quote, unquote, urlsplit
 
-from ostinato.core import templating
+from ostinato.core import arguments
+from ostinato.core.addresses import host_of
 from ostinato.core.arguments import Flaw, read
 from ostinato.core.errors import Invalid, Unreachable
 from ostinato.core.trace import shown
-from ostinato.core.urls import host_of
 from ostinato.features.http.args import HttpArgs
 from ostinato.outgoing import Bounds, Credentials, Reply
 from ostinato.task import Context, GiveUp, RetryLater, Task
-from ostinato.task.outcomes import hide_frames_of
+from ostinato.task.signals import hide_frames_of
 
 SHOWN_BYTES: Final = 500  # bytes of an answer in an error
 EDGE: Final = 4096  # bytes read beyond SHOWN_BYTES: half of a secret would not be recognised
@@ -90,8 +90,8 @@ class _AnswerProgress:
 def _request(args: HttpArgs, ctx: Context) -> tuple[str, dict[str, str], bytes]:
     names = _names(ctx, args)
     try:
-        url = templating.fill_text(args.url, names, lambda value: quote(value, safe=""))
-        headers = {name: _one_line(templating.fill_text(value, names)) for name, value in args.headers.items()}
+        url = arguments.fill_text(args.url, names, lambda value: quote(value, safe=""))
+        headers = {name: _one_line(arguments.fill_text(value, names)) for name, value in args.headers.items()}
         body, kind = _body(args, names)
     except Flaw as flaw:
         raise GiveUp(f"A template of the job {flaw.rest}") from None
@@ -107,10 +107,10 @@ def _dot_segments(url: str) -> list[str]:
 
 def _body(args: HttpArgs, names: Mapping[str, Any]) -> tuple[bytes, str | None]:
     if args.json is not None:
-        filled = templating.fill(args.json, names)
+        filled = arguments.fill(args.json, names)
         return json.dumps(filled, ensure_ascii=False).encode(), "application/json"
     if args.body is not None:
-        return templating.fill_text(args.body, names).encode(), "text/plain; charset=utf-8"
+        return arguments.fill_text(args.body, names).encode(), "text/plain; charset=utf-8"
     return b"", None
 
 

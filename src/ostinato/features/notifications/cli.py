@@ -6,8 +6,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from ostinato.cli.client import path
-from ostinato.cli.output import Answer, Column, FactsTable, Listing, Sentences
-from ostinato.cli.times import at_length, when
+from ostinato.cli.output import Answer, Column, FactsTable, Listing, Sentences, at_length, when
 from ostinato.cli.verbs import ApiCalls, verb
 from ostinato.core.errors import Invalid
 

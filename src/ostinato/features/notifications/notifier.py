@@ -13,10 +13,10 @@ from typing import Final, TypeVar
 
 from ostinato.clock import Clock
 from ostinato.core.errors import BudgetSpent, Invalid, StoreError, Unreachable
-from ostinato.core.ids import EPOCH
+from ostinato.core.model import EPOCH
 from ostinato.engine.duties import EngineParts, Step
-from ostinato.features.notifications.hooks import Hook, NoticeKind
 from ostinato.features.notifications.outbox import Outbox, Postponed, Sent, ToSend
+from ostinato.features.notifications.rules import Hook, NoticeKind
 from ostinato.outgoing import CallAnswer, Outgoing
 from ostinato.store.kernel import InStore
 from ostinato.store.store import Store

@@ -8,10 +8,10 @@ from uuid import UUID
 
 from ostinato.core.addresses import PUBLIC_ONLY, Egress, check_url
 from ostinato.core.auth import check_reference
-from ostinato.core.duration import format_duration
 from ostinato.core.errors import Conflict, Invalid, NotFound
-from ostinato.features.notifications.hooks import Hook, Measure, NoticeKind, Threshold
+from ostinato.core.times import format_duration
 from ostinato.features.notifications.outbox import Delivery, Outbox, Tally
+from ostinato.features.notifications.rules import Hook, Measure, NoticeKind, Threshold
 from ostinato.service import Service
 from ostinato.service.views import Ref
 
@@ -38,7 +38,7 @@ class NewHook:
 
 
 @dataclass(frozen=True, slots=True)
-class HookView:
+class _HookView:
     """A hook, and counts of its notices by state."""
 
     hook: Hook
@@ -52,7 +52,7 @@ class HookService:
         self._outbox, self._jobs = service.store.part(Outbox), service.jobs
         self._clock, self._chance = service.clock, service.store.chance
 
-    def create(self, new: NewHook, *, by: str = "", egress: Egress = PUBLIC_ONLY) -> HookView:
+    def create(self, new: NewHook, *, by: str = "", egress: Egress = PUBLIC_ONLY) -> _HookView:
         """Create a hook; every process uses it within seconds."""
         check_url(new.url, "url", egress)
         _check(new)
@@ -65,14 +65,14 @@ class HookService:
             tuple(new.thresholds), new.description, now, by,
         )  # fmt: skip
         self._outbox.add_hook(hook)
-        return HookView(hook, Tally())
+        return _HookView(hook, Tally())
 
-    def list(self) -> list[HookView]:
+    def list(self) -> list[_HookView]:
         """List the hooks, the oldest first."""
         tallies = self._outbox.tallies()
-        return [HookView(hook, tallies.get(hook.id, Tally())) for hook in self._outbox.hooks()]
+        return [_HookView(hook, tallies.get(hook.id, Tally())) for hook in self._outbox.hooks()]
 
-    def get(self, hook_id: UUID) -> HookView:
+    def get(self, hook_id: UUID) -> _HookView:
         for view in self.list():
             if view.hook.id == hook_id:
                 return view

@@ -9,8 +9,8 @@ from uuid import UUID
 from pydantic import ConfigDict, Field, StrictFloat, StrictInt
 
 from ostinato.core.arguments import arg, choice, whole
-from ostinato.core.duration import format_duration
-from ostinato.features.notifications.hooks import Measure, NoticeKind, Threshold
+from ostinato.core.times import format_duration
+from ostinato.features.notifications.rules import Measure, NoticeKind, Threshold
 from ostinato.features.notifications.service import LATE, LIMITS, WINDOWS, NewHook
 from ostinato.service.paging import PAGE_LIMIT
 from ostinato.shapes.answers import Answer, JsonObject, Out, told

@@ -13,7 +13,7 @@ from ostinato.outgoing import RequestPermit
 Ask = Callable[[str, dict[str, Any]], Awaitable[Any]]
 
 
-class AskedPermit:
+class _AskedPermit:
     """Permission to send one request."""
 
     def __init__(self, answer: list[Any], over: list[list[str]]) -> None:
@@ -38,7 +38,7 @@ class AskedBudgets:
         while time.monotonic() >= self._free.get(host, 0.0):
             answer = await self._asked(host, within)
             if "permit" in answer:
-                return AskedPermit(answer["permit"], self._over)
+                return _AskedPermit(answer["permit"], self._over)
             if "opens_in" not in answer:
                 self._free[host] = time.monotonic() + KNOWN_AFTER
                 break

@@ -7,10 +7,8 @@ from typing import Annotated, Any, Final
 import typer
 
 from ostinato.cli.client import path
-from ostinato.cli.documents import files_in
-from ostinato.cli.output import Answer, Column, FactsTable, Listing, Sentences, print_json
-from ostinato.cli.times import at_length
-from ostinato.cli.verbs import ApiCalls, verb
+from ostinato.cli.output import Answer, Column, FactsTable, Listing, Sentences, at_length, print_json
+from ostinato.cli.verbs import ApiCalls, files_in, verb
 from ostinato.core.errors import Invalid, NotFound
 from ostinato.features.providers.rules import parse_provider
 from ostinato.shapes.documents import listed, read_file

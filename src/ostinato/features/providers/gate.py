@@ -40,7 +40,7 @@ class Budgets:
         self._reading = asyncio.Lock()
         self._budgets: dict[str, Budget] = {}
 
-    async def admit(self, host: str, patience: float, within: float) -> "BudgetPermit | None":
+    async def admit(self, host: str, patience: float, within: float) -> "_BudgetPermit | None":
         provider = provider_of(host, await self._list())
         if provider is None:
             return None
@@ -69,7 +69,7 @@ class Budgets:
         return self._known
 
 
-class BudgetPermit:
+class _BudgetPermit:
     """Permission to send one request."""
 
     __slots__ = ("_batch", "_over", "key")
@@ -95,9 +95,9 @@ class Batch:
         """Return True if a request of this duration can still use one of these permits."""
         return self._left > 0 and at <= self._good_until and at + within <= self.held_until
 
-    def one(self) -> BudgetPermit:
+    def one(self) -> _BudgetPermit:
         self._left, self._used, self._out = self._left - 1, self._used + 1, self._out + 1
-        return BudgetPermit(self, self._budget.provider.key)
+        return _BudgetPermit(self, self._budget.provider.key)
 
     def one_over(self) -> None:
         self._out -= 1
@@ -131,7 +131,7 @@ class Budget:
     def now(self) -> datetime:
         return self._clock.now()
 
-    async def admit(self, patience: float, within: float) -> BudgetPermit | None:
+    async def admit(self, patience: float, within: float) -> _BudgetPermit | None:
         """Return a permit, after a wait of at most `patience`; raise BudgetSpent if it would take longer."""
         deadline = self._clock.monotonic() + patience
         while True:
@@ -170,7 +170,7 @@ class Budget:
             self._closed_until = None
         return self._closed_until
 
-    async def _found(self, within: float) -> BudgetPermit | datetime | None:
+    async def _found(self, within: float) -> _BudgetPermit | datetime | None:
         """Return a permit, or the time of the next one; None if the provider is removed. Only one call at a time."""
         at = self._clock.monotonic()
         if self._batch is not None:

@@ -8,7 +8,6 @@ from starlette.responses import Response
 from ostinato.core.access import Role
 from ostinato.core.auth import secrets_of
 from ostinato.core.errors import Conflict, Invalid, OstinatoError
-from ostinato.dashboard.forms.errors import with_error
 from ostinato.dashboard.forms.fields import (
     CHOICE,
     OPTIONAL,
@@ -22,8 +21,7 @@ from ostinato.dashboard.forms.fields import (
     typed,
     value_of,
 )
-from ostinato.dashboard.page_request import PageRequest
-from ostinato.dashboard.routes import get, post
+from ostinato.dashboard.page_request import PageRequest, get, post, with_error
 from ostinato.features.providers.service import ProviderService
 from ostinato.features.providers.shapes import ProviderAnswer, ProviderBody
 from ostinato.shapes.answers import as_json

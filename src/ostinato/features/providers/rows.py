@@ -22,9 +22,9 @@ from ostinato.features.providers.rules import (
     opening,
 )
 from ostinato.store import rows
-from ostinato.store.adapt import from_micros
 from ostinato.store.database import Tx
-from ostinato.store.deferrals import try_deferred, waiting_for_budgets
+from ostinato.store.queue import try_deferred, waiting_for_budgets
+from ostinato.store.rows import from_micros
 from ostinato.store.store import Store
 
 MICROSECOND: Final = timedelta(microseconds=1)

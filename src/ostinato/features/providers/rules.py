@@ -16,8 +16,8 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from ostinato.core.auth import Bearer, InHeader, InQuery, RequestKey, parse_auth
-from ostinato.core.duration import format_duration, parse_duration
 from ostinato.core.errors import Invalid
+from ostinato.core.times import format_duration, parse_duration
 
 DOMAIN: Final = re.compile(r"(?!-)[a-z0-9-]{1,63}(\.[a-z0-9_-]{1,63})*|[0-9a-f]*:[0-9a-f:.]+")
 LONGEST_DOMAIN: Final = 253

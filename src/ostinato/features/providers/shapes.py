@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field, WithJsonSchema
 
-from ostinato.core.duration import format_duration
+from ostinato.core.times import format_duration
 from ostinato.features.providers.rules import PERIODS, Provider, key_written, make_provider, parse_key
 from ostinato.shapes.answers import Answer, JsonObject, Out
 from ostinato.shapes.base import Duration, RequestBody, Text, Whole

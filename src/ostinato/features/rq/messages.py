@@ -20,7 +20,7 @@ from rq.utils import utcparse
 
 from ostinato.clock import Clock
 from ostinato.core.errors import StoreError
-from ostinato.core.ids import FIRST_ID
+from ostinato.core.model import FIRST_ID
 from ostinato.core.payload import LogMessage
 from ostinato.features.rq.rules import Deed, Message, SeenMessage, deed, second_of, to_stop, wanted
 from ostinato.features.rq.taking import Taking

@@ -1,10 +1,11 @@
-"""Execution of messages for RQ: from the delivery of a message to the next one."""
+"""Execution of messages for RQ, from the delivery of a message to the next one; failures in RQ's monitoring."""
 
 import asyncio
 import hashlib
 import logging
 import os
 import socket
+from collections.abc import Sequence
 from contextlib import nullcontext, suppress
 from datetime import timedelta
 from typing import Final, Protocol
@@ -17,20 +18,58 @@ from rq.job import Job as Entry
 from ostinato.config import Settings
 from ostinato.config.extras import our_version
 from ostinato.core.errors import StoreError, StoreUnavailable
-from ostinato.core.model import Claimed, Finished
+from ostinato.core.model import Change, Claimed, Finished
 from ostinato.core.outcome import Cancelled, Lost
 from ostinato.core.payload import LogMessage
-from ostinato.engine.capture import captured
+from ostinato.engine.logbook import captured
 from ostinato.engine.single_run import SingleRun
-from ostinato.features.rq.failing import RunTelemetry, failure
 from ostinato.features.rq.messages import RqMessages
 from ostinato.features.rq.taking import TakenJob, Taking
-from ostinato.service import Service
+from ostinato.handle import RunFailed
+from ostinato.service import ExecutionView, Service
 from ostinato.store.workers import NewWorker
 from ostinato.task import Registry
 from ostinato.telemetry.formatting import configure_logging
 from ostinato.telemetry.reports import Hooks, Telemetry
 from ostinato.wiring import Parts, observe
+
+# -- Failed runs in RQ's own monitoring: the message of a failed run becomes a failed RQ job.
+#
+# A failed attempt with a retry counts as with RQ's `Retry`: the worker has one failure more, and the registry of failed
+# jobs gets no entry. The retry is a new message; RQ itself never retries.
+
+
+class _RunTelemetry(Telemetry):
+    """Telemetry of one message, which also records the committed changes."""
+
+    changes: tuple[Change, ...] = ()
+
+    def changed(self, changes: Sequence[Change]) -> None:
+        self.changes += tuple(changes)
+        super().changed(changes)
+
+
+class TaskTraceback(Exception):
+    """Traceback of a task as text, shown as the cause of RunFailed."""
+
+    def __str__(self) -> str:
+        return f'\n"""\n{self.args[0]}"""'
+
+
+def failure(execution_id: UUID, changes: Sequence[Change], entry: Entry) -> RunFailed | None:
+    """Find the failure of an execution; let RQ forget the message if a retry follows."""
+    found = [(change, ended) for change in changes for ended in change.ended if ended.id == execution_id]
+    if not found or not found[0][1].outcome.is_failure:
+        return None
+    change, ended = found[0]
+    if change.retry_of(ended) is not None:
+        entry.failure_ttl = 0
+    failed = RunFailed(ExecutionView.of(ended))
+    failed.__cause__ = TaskTraceback(ended.traceback) if ended.traceback else None
+    return failed
+
+
+# -- Execution of messages for RQ: from the delivery of a message to the next one
 
 log = logging.getLogger("ostinato.rq")
 
@@ -38,7 +77,7 @@ HOOKS_TIMEOUT: Final = 1.0  # seconds for hooks after a run
 LIMITED: Final = 500  # rows updated at once
 
 
-class RunsTasks(Protocol):
+class _RunsTasks(Protocol):
     """An app, such as `ostinato.Ostinato`: its database, its tasks and its listeners."""
 
     @property
@@ -58,7 +97,7 @@ class RunsTasks(Protocol):
 class RqEngine:
     """Engine of one app, with one database and one Redis."""
 
-    def __init__(self, app: RunsTasks, connection: Redis) -> None:
+    def __init__(self, app: _RunsTasks, connection: Redis) -> None:
         configure_logging(app.settings)
         self.app, self.connection = app, connection
         self._messages: RqMessages | None = None
@@ -92,7 +131,7 @@ class RqEngine:
         except StoreUnavailable as error:
             self._deliver_again(mine, error)
             return
-        telemetry = RunTelemetry(self.app.settings, self.app.hooks)
+        telemetry = _RunTelemetry(self.app.settings, self.app.hooks)
         observe(self.app.settings, telemetry, self.app.registry)
         telemetry.changed(taken.changes)
         if taken.unknown is not None:

@@ -13,9 +13,9 @@ from uuid import UUID
 from ostinato.core.model import Change, Claimed, Job, Live
 from ostinato.features.rq.rules import MAY_START, id_of
 from ostinato.store import locking, rows
-from ostinato.store.adapt import to_uuid
 from ostinato.store.database import Tx
 from ostinato.store.firing import Firing, lock_one
+from ostinato.store.rows import to_uuid
 from ostinato.store.store import Store
 from ostinato.store.workers import NewWorker
 
@@ -31,7 +31,7 @@ class TakenJob:
 
 
 @dataclass(frozen=True, slots=True)
-class Present:
+class _Present:
     """A job and its live rows now; the job is None if it was deleted."""
 
     job: Job | None
@@ -77,13 +77,13 @@ class Taking(Firing):
             claimed = self._start(tx, job, first, worker, now, lease)
         return TakenJob(claimed, fired, None, limited)
 
-    def present(self, ids: Sequence[UUID]) -> dict[UUID, Present]:
+    def present(self, ids: Sequence[UUID]) -> dict[UUID, _Present]:
         """Read these jobs and their live rows from one snapshot; live rows of deleted jobs are included."""
         with self._database.read() as tx:
             facts = dict(map(rows.facts_of, tx.rows("facts", ids=list(ids))))
             jobs = locking.with_definitions(tx, self._definitions, facts)
             lives = locking.lives_of(tx, list(ids), "live_of")
-        return {job_id: Present(jobs.get(job_id), tuple(lives[job_id])) for job_id in ids}
+        return {job_id: _Present(jobs.get(job_id), tuple(lives[job_id])) for job_id in ids}
 
     def jobs_awaited(self, after: UUID, limit: int) -> list[UUID]:
         """List the next job ids after `after` that have a next due time or a live row (queued, waiting or running)."""

@@ -16,7 +16,7 @@ from rq.job import Job as Entry
 from rq.scheduler import RQScheduler
 from rq.serializers import JSONSerializer
 
-from ostinato.engine.retrying import until_available
+from ostinato.engine.duties import until_available
 from ostinato.features.rq.messages import RqMessages
 from ostinato.features.rq.run import RqEngine
 from ostinato.handle import RunFailed
@@ -84,7 +84,7 @@ class RqWorker(rq.Worker):
             super()._start_scheduler(burst, logging_level, *formats, **named)
             return
         level = self.log.level if logging_level is None else logging_level
-        self.scheduler = WaitingScheduler(
+        self.scheduler = _WaitingScheduler(
             self.queues, connection=self.connection, logging_level=level, serializer=self.serializer
         )
         if self.scheduler.acquire_locks():  # type: ignore[no-untyped-call]
@@ -100,7 +100,7 @@ class RqWorker(rq.Worker):
         return missed is None and not self._is_logged
 
 
-class WaitingScheduler(RQScheduler):
+class _WaitingScheduler(RQScheduler):
     """RQ's scheduler, in a process of its own, which waits while Redis is unavailable. The worker logs that."""
 
     def work(self) -> None:

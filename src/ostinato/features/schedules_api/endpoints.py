@@ -20,7 +20,7 @@ from ostinato.features.schedules_api.shapes import (
     edited,
 )
 from ostinato.features.workflows.rules import WORKFLOW_TASK
-from ostinato.features.workflows.rules.origin import Origin
+from ostinato.features.workflows.rules.state import Origin
 from ostinato.features.workflows.service import WorkflowService, tag_of
 from ostinato.service import JobView
 

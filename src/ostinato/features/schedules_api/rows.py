@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from ostinato.store.adapt import to_uuid
+from ostinato.store.rows import to_uuid
 from ostinato.store.store import Store
 
 

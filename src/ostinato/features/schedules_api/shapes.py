@@ -14,12 +14,11 @@ from uuid import UUID
 from pydantic import AfterValidator, ConfigDict, Field, WithJsonSchema
 
 from ostinato.core.arguments import arg, text, whole
-from ostinato.core.duration import SECOND
 from ostinato.core.model import Definition
 from ostinato.core.payload import decode, encode
-from ostinato.core.policy import Overlap, Policies, WhenExhausted
-from ostinato.core.retry import Backoff
+from ostinato.core.policy import Backoff, Overlap, Policies, WhenExhausted
 from ostinato.core.schedule import Every, Schedule
+from ostinato.core.times import SECOND
 from ostinato.features.schedules_api.service import ScheduleView, Word
 from ostinato.features.workflows.rules import WORKFLOW_TASK
 from ostinato.service.paging import FURTHEST, PAGE_LIMIT

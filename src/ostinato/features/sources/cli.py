@@ -7,10 +7,8 @@ from typing import Annotated, Any, Final
 import typer
 
 from ostinato.cli.client import path
-from ostinato.cli.documents import files_in
-from ostinato.cli.output import Column, FactsTable, Listing, Sentences, Several, Shown, show
-from ostinato.cli.times import at_length, when
-from ostinato.cli.verbs import ApiCalls, verb
+from ostinato.cli.output import Column, FactsTable, Listing, Sentences, Several, Shown, at_length, show, when
+from ostinato.cli.verbs import ApiCalls, files_in, verb
 from ostinato.core.errors import Invalid
 from ostinato.features.sources.rules.definition import FirstFetch
 from ostinato.shapes.documents import listed, read_file

@@ -8,8 +8,7 @@ from struct import Struct
 from typing import Any, Final
 
 from ostinato.features.sources.rules.tables import ColumnType, Row
-from ostinato.store.adapt import to_micros
-from ostinato.store.binary import LENGTH, NULL, bigint, double, raw, text
+from ostinato.store.rows import LENGTH, NULL, bigint, double, raw, text, to_micros
 
 FIELDS: Final = Struct("!h").pack  # the number of fields of a row
 COPY_BEGINS: Final = b"PGCOPY\n\xff\r\n\0" + bytes(8)  # no flags, no extension of the header

@@ -7,7 +7,7 @@ from typing import Any, Final
 import yaml
 
 from ostinato.core.errors import Invalid
-from ostinato.dashboard.forms import structure
+from ostinato.dashboard.forms import fields
 from ostinato.dashboard.forms.fields import (
     AREA,
     CHOICE,
@@ -48,7 +48,7 @@ def _headers(text: str) -> Any:
 
 
 SCHEDULE: Final = WidgetKind("line", _text_or_object)
-MAPPING: Final = WidgetKind("json", structure.read)
+MAPPING: Final = WidgetKind("json", fields.read)
 PARAMS: Final = WidgetKind("area", _params)
 HEADERS: Final = WidgetKind("area", _headers)
 EXECUTION: Final = "execution"

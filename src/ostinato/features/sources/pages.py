@@ -8,11 +8,9 @@ from ostinato.core.access import Role
 from ostinato.core.auth import references
 from ostinato.core.errors import Conflict, Invalid, OstinatoError
 from ostinato.dashboard.charts import Bar
-from ostinato.dashboard.forms import diff, structure
-from ostinato.dashboard.forms.errors import with_error
+from ostinato.dashboard.forms import fields
 from ostinato.dashboard.forms.fields import Form, typed
-from ostinato.dashboard.page_request import PageRequest
-from ostinato.dashboard.routes import get, post
+from ostinato.dashboard.page_request import PageRequest, get, post, with_error
 from ostinato.features.sources import form as source_form
 from ostinato.features.sources.service import SourceContext, SourceService, SourceView
 from ostinato.features.sources.shapes import TriedAnswer
@@ -121,8 +119,8 @@ def change(visit: PageRequest) -> Response:
             tried = TriedAnswer.of(visit.part(SourceService).test(definition, _here(visit)))
         elif visit.form.get("do") in ("review", "save"):
             visit.part(SourceService).plan([definition], _here(visit))  # Invalid if the definition has an error
-            lines = diff.changes(_words(view.written, definition), _words(definition, view.written))
-            if lines and texts.get("reviewed") == diff.digest(lines):
+            lines = fields.changes(_words(view.written, definition), _words(definition, view.written))
+            if lines and texts.get("reviewed") == fields.digest(lines):
                 visit.part(SourceService).replace(view.name, definition, _here(visit), by=visit.by)
                 return visit.redirect(f"/sources/{view.name}", "The source is saved.", references(definition))
     except OstinatoError as error:
@@ -147,7 +145,7 @@ def _form(
     *,
     view: SourceView | None = None,
     tried: TriedAnswer | None = None,
-    lines: list[diff.DiffLine] | None = None,
+    lines: list[fields.DiffLine] | None = None,
 ) -> Response:
     form = Form(source_form.FIELDS, texts)
     if error is not None:
@@ -159,7 +157,7 @@ def _form(
         tried=tried,
         shown=SHOWN_ROWS,
         lines=lines,
-        digest=diff.digest(lines or []),
+        digest=fields.digest(lines or []),
         groups=source_form.GROUPS,
     )
 
@@ -171,7 +169,7 @@ def _in_its_field(view: SourceView | None, error: OstinatoError) -> OstinatoErro
     if not isinstance(error, Invalid) or isinstance(error, WrongField):
         return error
     sentence = str(error) if view is None else str(error).removeprefix(f"{view.name}: ")
-    place = structure.PLACE.match(sentence)
+    place = fields.PLACE.match(sentence)
     field = "" if place is None else place[1].replace("[", ".").replace("]", "")
     return WrongField(field, sentence) if _is_ours(field) else Invalid(sentence)
 

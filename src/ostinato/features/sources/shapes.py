@@ -10,9 +10,8 @@ from pydantic import Field, WithJsonSchema
 
 from ostinato.core.account import Account
 from ostinato.core.arguments import arg, switch, whole
-from ostinato.core.describe import describe
 from ostinato.core.model import Status
-from ostinato.core.schedule import Manual
+from ostinato.core.schedule import Manual, describe
 from ostinato.features.sources.fetch.trying import Tried
 from ostinato.features.sources.rules.definition import FirstFetch
 from ostinato.features.sources.service import Planned, SourceView

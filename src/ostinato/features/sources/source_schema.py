@@ -3,9 +3,9 @@
 from typing import Any, Final
 
 from ostinato.core.auth import FIELDS as AUTH_FIELDS
-from ostinato.core.bounds import LONGEST_BY_FIELD, LONGEST_WAIT, QUEUE_NAME
-from ostinato.core.duration import MICROSECOND, SECOND
+from ostinato.core.payload import LONGEST_BY_FIELD, LONGEST_WAIT, QUEUE_NAME
 from ostinato.core.schedule import LONGEST_PERIOD
+from ostinato.core.times import MICROSECOND, SECOND
 from ostinato.features.sources.rules.definition import FirstFetch, OnLimit, PagingKind
 from ostinato.features.sources.rules.reading import MOST_BYTES, MOST_FIELDS, NAME
 from ostinato.features.sources.rules.tables import ColumnType, Deletions, WriteMode

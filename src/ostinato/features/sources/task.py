@@ -6,7 +6,7 @@ from ostinato.features.sources.fetch.errors import PermanentFailure, TransientFa
 from ostinato.features.sources.fetch.run import SourceRun
 from ostinato.features.sources.fetch.turns import TURNS
 from ostinato.task import Context, Signal, Task
-from ostinato.task.outcomes import hide_frames_of
+from ostinato.task.signals import hide_frames_of
 
 hide_frames_of(__file__)
 

@@ -7,12 +7,11 @@ from typing import Annotated, Any, Final
 import typer
 
 from ostinato.cli.client import path
-from ostinato.cli.documents import read_named
-from ostinato.cli.job_flags import Said, describing
-from ostinato.cli.job_shown import job_facts
+from ostinato.cli.jobs import Said, describing
+from ostinato.cli.operating import arguments
 from ostinato.cli.output import Answer, Column, FactsTable, Listing, Sentences, Several, Shown
-from ostinato.cli.tasks import arguments
-from ostinato.cli.verbs import ApiCalls, verb
+from ostinato.cli.shown import job_facts
+from ostinato.cli.verbs import ApiCalls, read_named, verb
 from ostinato.core.errors import Invalid
 from ostinato.shapes.documents import read_json
 

@@ -3,7 +3,7 @@
 from typing import Annotated, Final
 
 from ostinato.core.access import Role
-from ostinato.endpoints.job_changes import EXISTING, make_job
+from ostinato.endpoints.changes import EXISTING, make_job
 from ostinato.endpoints.table import Ask, InPath, Table
 from ostinato.features.templates.rules import NAME
 from ostinato.features.templates.service import TemplateService

@@ -8,12 +8,10 @@ from starlette.responses import Response
 from ostinato.core.access import Role
 from ostinato.core.errors import OstinatoError
 from ostinato.dashboard.forms import job
-from ostinato.dashboard.forms.arguments import Arguments
-from ostinato.dashboard.forms.editing import body_context
-from ostinato.dashboard.forms.errors import WrongFields, with_error
 from ostinato.dashboard.forms.fields import Form, typed
-from ostinato.dashboard.page_request import PageRequest
-from ostinato.dashboard.routes import get, post
+from ostinato.dashboard.forms.job import Arguments
+from ostinato.dashboard.forms.pages import body_context
+from ostinato.dashboard.page_request import PageRequest, WrongFields, get, post, with_error
 from ostinato.features.templates.service import TemplateService, TemplateView
 from ostinato.features.templates.shapes import TemplateAnswer, definition_of
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ostinato.core import templating
+from ostinato.core import arguments
 from ostinato.core.arguments import (
     SECRET,
     URL,
@@ -106,7 +106,7 @@ class Template:
         for name in names:
             if names.count(name) > 1:
                 raise Flaw(f"has two parameters {name!r}; give one another name.", "parameters")
-        for hole in templating.holes(self.job):
+        for hole in arguments.holes(self.job):
             if hole.startswith(f"{PARAMS}.") and hole.split(".")[1] not in names:
                 raise Flaw(f"has {{{{ {hole} }}}}, and there is no such parameter; add it to parameters.", "job")
 
@@ -124,7 +124,7 @@ class Template:
         """Return the body of a job: the template with its parameters filled in, then the fields of `over`."""
         params = self._params(given)
         try:
-            filled = templating.fill(dict(self.job), {PARAMS: params}, f"{PARAMS}.")
+            filled = arguments.fill(dict(self.job), {PARAMS: params}, f"{PARAMS}.")
         except Flaw as flaw:
             raise WrongArgument("job", f"The job of the template {self.name} {flaw.rest}") from None
         return {**filled, **(over or {})}
@@ -137,7 +137,7 @@ class Template:
             for each in self.parameters
         }
         try:
-            filled: Mapping[str, Any] = templating.fill(dict(self.job), {PARAMS: params}, f"{PARAMS}.")
+            filled: Mapping[str, Any] = arguments.fill(dict(self.job), {PARAMS: params}, f"{PARAMS}.")
         except Flaw:  # a name inside a parameter that is not known yet
             return self.job
         return filled

@@ -10,9 +10,8 @@ from ostinato.core.arguments import schema
 from ostinato.core.model import Definition
 from ostinato.features.templates.rules import KINDS, NAME, Parameter
 from ostinato.shapes import job_body
-from ostinato.shapes.answers import Answer, JsonObject, Out, told
+from ostinato.shapes.answers import Answer, JsonObject, Out, refused, told
 from ostinato.shapes.base import RequestBody, Text, WrongField, did_you_mean
-from ostinato.shapes.errors import refused
 from ostinato.shapes.job_body import BodyContext, JobBody
 from ostinato.shapes.openapi import NULL, Shape, either, nullable, pattern, record, span
 

@@ -12,9 +12,8 @@ from typing import IO, Annotated, Any, Final
 import typer
 from typer.core import TyperGroup
 
-from ostinato.cli.codes import BAD_INPUT
-from ostinato.cli.output import Answer, Sentences, note, print_json, show
-from ostinato.cli.progress import progress
+from ostinato.cli.client import BAD_INPUT
+from ostinato.cli.output import Answer, Sentences, note, print_json, progress, show
 from ostinato.cli.verbs import ApiCalls, DatabaseOption, verb
 from ostinato.core.errors import Invalid, NotFound
 from ostinato.shapes.documents import read_json
@@ -78,7 +77,7 @@ def body_of(job: Answer) -> dict[str, Any]:
 
 def _written() -> list[str]:
     """List the fields of Ostinato's own job format, but `timezone`: the schedule holds the zone."""
-    from ostinato.shapes.own_job import OurWords
+    from ostinato.shapes.job_words import OurWords
 
     return [name for name in OurWords.model_fields if name != "timezone"]
 

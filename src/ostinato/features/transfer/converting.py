@@ -8,13 +8,11 @@ from typing import Any, Final
 
 import typer
 
-from ostinato.cli.codes import FOUND_SOMETHING
-from ostinato.cli.output import Answer, Column, Listing, Sentences, Several, Shown, note, print_json, show
-from ostinato.cli.times import absolute
+from ostinato.cli.client import FOUND_SOMETHING
+from ostinato.cli.output import Answer, Column, Listing, Sentences, Several, Shown, absolute, note, print_json, show
 from ostinato.cli.verbs import ApiCalls
-from ostinato.core.describe import describe
 from ostinato.core.errors import Invalid
-from ostinato.core.schedule import Cron, Every, to_json
+from ostinato.core.schedule import Cron, Every, describe, to_json
 from ostinato.features.transfer.rules.crontab import CronPlan, plan
 from ostinato.features.transfer.rules.found import TIMES, Difference, by, compared
 

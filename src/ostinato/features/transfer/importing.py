@@ -15,11 +15,20 @@ from urllib.parse import urlsplit
 
 import typer
 
-from ostinato.cli.client import path
-from ostinato.cli.codes import FOUND_SOMETHING
-from ostinato.cli.output import Answer, Column, Listing, Sentences, Several, Shown, note, print_json, show
-from ostinato.cli.progress import progress
-from ostinato.cli.times import absolute
+from ostinato.cli.client import FOUND_SOMETHING, path
+from ostinato.cli.output import (
+    Answer,
+    Column,
+    Listing,
+    Sentences,
+    Several,
+    Shown,
+    absolute,
+    note,
+    print_json,
+    progress,
+    show,
+)
 from ostinato.cli.verbs import ApiCalls
 from ostinato.core.errors import Invalid, NotFound
 from ostinato.features.transfer.rules.found import TIMES, Difference, Found, Reading, as_request, compared

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from ostinato.cli.client import path
-from ostinato.cli.documents import files_in
-from ostinato.cli.verbs import ApiCalls
+from ostinato.cli.verbs import ApiCalls, files_in
 from ostinato.config import Settings
 from ostinato.core.errors import Invalid, NotFound
 from ostinato.core.outcome import OutcomeKind
-from ostinato.core.zones import zone
+from ostinato.core.times import zone
 from ostinato.features.transfer import tables
 from ostinato.features.transfer.rules import celery, seeds
 from ostinato.features.transfer.rules import chronos as chronos_rules

@@ -7,12 +7,11 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
-from ostinato.core.ids import uuid_of
 from ostinato.core.lifecycle import Adopted
-from ostinato.core.model import Json
+from ostinato.core.model import Json, uuid_of
 from ostinato.store import rows
-from ostinato.store.adapt import to_uuid
 from ostinato.store.database import Tx
+from ostinato.store.rows import to_uuid
 from ostinato.store.store import Store
 
 FIRST: Final = uuid_of(0)

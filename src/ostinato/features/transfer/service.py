@@ -8,12 +8,11 @@ from uuid import UUID
 
 from ostinato.core import lifecycle
 from ostinato.core.checks import check_definition
-from ostinato.core.describe import describe
 from ostinato.core.errors import NotFound, OstinatoError
+from ostinato.core.forecast import foreseen
 from ostinato.core.lifecycle import Adopted, FormerState
 from ostinato.core.model import Definition, Job
-from ostinato.core.searching import Expired
-from ostinato.core.upcoming import foreseen
+from ostinato.core.schedule import Expired, describe
 from ostinato.features.transfer.rows import FIRST, ImportRow, Imports
 from ostinato.service import Service
 from ostinato.store.jobs import JobRow

@@ -18,9 +18,8 @@ from ostinato.endpoints.table import Ask
 from ostinato.features.sources.rules import definition_of, read_source
 from ostinato.features.transfer.rows import ImportRow
 from ostinato.features.transfer.service import TakenJob, Undone, WantedJob
-from ostinato.shapes.answers import JsonObject
+from ostinato.shapes.answers import JsonObject, refused
 from ostinato.shapes.base import Instant, RequestBody, Switch, Text, Whole
-from ostinato.shapes.errors import refused
 from ostinato.shapes.job_body import JobBody, new_definition
 
 MOST: Final = 500  # jobs in one request

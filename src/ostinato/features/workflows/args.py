@@ -17,7 +17,7 @@ WORKFLOW: Final = FieldKind({"anyOf": [{"type": "integer"}, {"type": "string"}]}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkflowArgs:
+class _WorkflowArgs:
     """The arguments of the task `workflow`."""
 
     workflow: int | str = arg(WORKFLOW, "The id or the name of a workflow.")
@@ -26,4 +26,4 @@ class WorkflowArgs:
     event: str = arg(text(200), "What happened.", "schedule")
 
 
-BUILT_INS: Final = (BuiltIn("workflow", "Run a workflow.", WorkflowArgs, openable=("payload",)),)
+BUILT_INS: Final = (BuiltIn("workflow", "Run a workflow.", _WorkflowArgs, openable=("payload",)),)

@@ -19,7 +19,7 @@ from uuid import UUID
 from ostinato.core.errors import Invalid
 from ostinato.core.payload import encode
 from ostinato.features.workflows.rules import WORKFLOW_TASK, TriggerKind, read_graph
-from ostinato.features.workflows.rules.references import PART, REF
+from ostinato.features.workflows.rules.condition import PART, REF
 from ostinato.handle import Handle
 from ostinato.options import JOB_OPTIONS, JobOptions, check_names, has_schedule
 from ostinato.task import Call, Task
@@ -183,7 +183,7 @@ class GraphBuilder:
         return next(each for n in range(1, len(taken) + 2) if (each := name if n == 1 else f"{name}_{n}") not in taken)
 
 
-class WorkflowApp(Protocol):
+class _WorkflowApp(Protocol):
     """The app that declares a workflow: `Ostinato`, as far as a workflow needs it."""
 
     @property
@@ -197,7 +197,7 @@ class WorkflowApp(Protocol):
 class AppWorkflow:
     """A workflow that an app declares in code."""
 
-    def __init__(self, app: WorkflowApp, name: str, nodes: list[Node], description: str) -> None:
+    def __init__(self, app: _WorkflowApp, name: str, nodes: list[Node], description: str) -> None:
         self._app, self.name, self.nodes, self.description = app, name, nodes, description
 
     def __repr__(self) -> str:
@@ -220,7 +220,7 @@ class AppWorkflow:
 
 
 def declare(
-    app: WorkflowApp,
+    app: _WorkflowApp,
     known: dict[str, AppWorkflow],
     function: Callable[[GraphBuilder], object],
     on: Sequence[str],
@@ -238,7 +238,7 @@ def declare(
 
 
 def drawn(
-    app: WorkflowApp, function: Callable[[GraphBuilder], object], on: Sequence[str], options: JobOptions
+    app: _WorkflowApp, function: Callable[[GraphBuilder], object], on: Sequence[str], options: JobOptions
 ) -> AppWorkflow:
     """Build a workflow with a function; raise Invalid with the place of an error."""
     check_names(options, JOB_OPTIONS)

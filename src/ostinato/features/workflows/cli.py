@@ -7,11 +7,9 @@ from typing import Annotated, Any, Final
 import typer
 
 from ostinato.cli.client import path
-from ostinato.cli.documents import read_named
 from ostinato.cli.executions import ExecutionArgument
-from ostinato.cli.output import Answer, Column, FactsTable, Listing, Sentences, Several, Shown
-from ostinato.cli.times import at_length, took, when
-from ostinato.cli.verbs import ApiCalls, verb
+from ostinato.cli.output import Answer, Column, FactsTable, Listing, Sentences, Several, Shown, at_length, took, when
+from ostinato.cli.verbs import ApiCalls, read_named, verb
 from ostinato.core.errors import Invalid
 from ostinato.shapes.documents import read_json
 

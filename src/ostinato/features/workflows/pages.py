@@ -1,17 +1,20 @@
-"""Workflows: the list, one with its graph and runs, and a form for its nodes."""
+"""Workflows: the list, one with its drawing and runs, and a form for its nodes."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
+from markupsafe import Markup
 from pydantic import ValidationError
 from starlette.responses import Response
 
 from ostinato.core.access import Role
 from ostinato.core.errors import Invalid, OstinatoError
 from ostinato.dashboard.executions import Section
-from ostinato.dashboard.forms import diff, structure
-from ostinato.dashboard.forms.errors import with_error
+from ostinato.dashboard.formatting import SHAPES
+from ostinato.dashboard.forms import fields as diff
+from ostinato.dashboard.forms import fields as structure
 from ostinato.dashboard.forms.fields import (
     AREA,
     OBJECT,
@@ -25,16 +28,155 @@ from ostinato.dashboard.forms.fields import (
     value_of,
 )
 from ostinato.dashboard.forms.job import NO_YES
-from ostinato.dashboard.page_request import PageRequest
-from ostinato.dashboard.routes import get, post
-from ostinato.features.workflows import drawing
+from ostinato.dashboard.page_request import PageRequest, get, post, with_error
 from ostinato.features.workflows.rules import WORKFLOW_TASK
-from ostinato.features.workflows.runs import RunView
-from ostinato.features.workflows.service import WorkflowService, WorkflowView, tag_of
+from ostinato.features.workflows.service import RunView, WorkflowService, WorkflowView, tag_of
 from ostinato.features.workflows.shapes import WorkflowBody, WorkflowEdit, WorkflowRunBody
 from ostinato.service import JobFilter, JobView
 from ostinato.service.dashboard import Attempt
 from ostinato.shapes.base import WrongField
+
+# -- Drawings of workflows in SVG without inline styles: each node is in a column right of its predecessors
+
+WIDE, HIGH = 168, 46  # of a node
+ACROSS, BETWEEN = 56, 16  # between columns, between nodes of one
+EDGE: Final = 8
+MOST_LETTERS: Final = 19
+KNOWN: Final = {"ready": "queued", "waiting": "pending", "succeeded": "completed"}
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node to draw: `under` is the second line, `state` one of formatting.SHAPES, `href` its link."""
+
+    id: str
+    under: str
+    after: Sequence[str] = ()
+    is_trigger: bool = False
+    state: str = ""
+    href: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """A node and its upper left corner."""
+
+    node: Node
+    x: int
+    y: int
+
+
+def nodes_of(written: Sequence[Mapping[str, Any]], states: Mapping[str, str] = {}) -> list[Node]:
+    """Read the nodes of a workflow definition, valid or not; `states` are the states of a run, by node id."""
+    return [
+        Node(
+            str(node.get("id", "?")),
+            str(node.get("task") or node.get("event") or node.get("type", "?")).removeprefix("trigger_"),
+            _after(node.get("after")),
+            "task" not in node,
+            states.get(str(node.get("id")), ""),
+        )
+        for node in written
+    ]
+
+
+def _after(given: object) -> tuple[str, ...]:
+    if isinstance(given, str):
+        return (given,)
+    return tuple(map(str, given)) if isinstance(given, list) else ()
+
+
+def drawing_of(nodes: Sequence[Node], label: str = "The steps of this workflow") -> Markup:
+    """Draw the nodes, as wide as necessary."""
+    placed = place(nodes)
+    if not placed:
+        return Markup("")
+    wide = max(each.x for each in placed.values()) + WIDE + EDGE
+    high = max(each.y for each in placed.values()) + HIGH + EDGE
+    head = Markup('<svg class="graph" width="{0}" height="{1}" viewBox="0 0 {0} {1}" role="{2}" aria-label="{3}">')
+    role = "group" if any(node.href for node in nodes) else "img"  # an element with the role img cannot contain links
+    parts = [*_lines(placed), *map(_box, placed.values())]
+    return head.format(wide, high, role, label) + Markup("").join(parts) + Markup("</svg>")
+
+
+def place(nodes: Sequence[Node]) -> dict[str, _Placed]:
+    """Place the nodes. A node after itself, or after an unknown one, is drawn too."""
+    known = {node.id: node for node in nodes}
+    columns: dict[int, list[Node]] = {}
+    depth = _depths(known)
+    for node in known.values():
+        columns.setdefault(depth[node.id], []).append(node)
+    rows: dict[str, float] = {}
+    placed: dict[str, _Placed] = {}
+    highest = max(map(len, columns.values()), default=0)
+    for column in sorted(columns):
+        inside = sorted(columns[column], key=lambda node: _middle(node, rows))
+        top = (highest - len(inside)) * (HIGH + BETWEEN) // 2
+        for row, node in enumerate(inside):
+            y = EDGE + top + row * (HIGH + BETWEEN)
+            rows[node.id] = y
+            placed[node.id] = _Placed(node, EDGE + column * (WIDE + ACROSS), y)
+    return placed
+
+
+def _depths(known: Mapping[str, Node]) -> dict[str, int]:
+    """Return the longest path to each node; the number of rounds is limited, because of cycles."""
+    depth = dict.fromkeys(known, 0)
+    for _ in known:
+        deeper = {
+            name: max((depth[each] + 1 for each in node.after if each in known and each != name), default=0)
+            for name, node in known.items()
+        }
+        if deeper == depth:
+            break
+        depth = deeper
+    return {name: min(each, len(known)) for name, each in depth.items()}
+
+
+def _middle(node: Node, rows: Mapping[str, float]) -> float:
+    """Return the mean height of a node's predecessors, so that few lines cross."""
+    found = [rows[each] for each in node.after if each in rows]
+    return sum(found) / len(found) if found else 0.0
+
+
+def _lines(placed: Mapping[str, _Placed]) -> Iterator[Markup]:
+    for to in placed.values():
+        for name in to.node.after:
+            if (begin := placed.get(name)) is not None and begin.x < to.x:
+                x, y, x2, y2 = begin.x + WIDE, begin.y + HIGH // 2, to.x, to.y + HIGH // 2
+                bend = max((x2 - x) // 2, 20)
+                path = f"M{x} {y}C{x + bend} {y} {x2 - bend} {y2} {x2 - 6} {y2}"
+                kind = to.node.state or "idle"
+                yield Markup('<path class="line is-{}" d="{}"/><path class="tip" d="{}"/>').format(
+                    KNOWN.get(kind, kind), path, f"M{x2 - 7} {y2 - 4}L{x2} {y2}L{x2 - 7} {y2 + 4}z"
+                )
+
+
+def _box(placed: _Placed) -> Markup:
+    node, x, y = placed.node, placed.x, placed.y
+    state = KNOWN.get(node.state, node.state)
+    title = f"{node.id}: {node.under}" + (f" ({node.state.replace('_', ' ')})" if node.state else "")
+    inside = Markup(
+        '<title>{}</title><rect class="box" x="{}" y="{}" width="{}" height="{}" rx="{}"/>'
+        '<text class="id" x="{}" y="{}">{}</text><text class="under" x="{}" y="{}">{}</text>'
+    ).format(
+        title, x, y, WIDE, HIGH, HIGH // 2 if node.is_trigger else 7,
+        x + 14, y + 20, _cut(node.id), x + 14, y + 36, _cut(node.under),
+    )  # fmt: skip
+    if state in SHAPES:
+        inside += Markup(
+            '<svg class="mark is-{}" x="{}" y="{}" width="14" height="14" viewBox="0 0 16 16">{}</svg>'
+        ).format(state, x + WIDE - 24, y + 9, Markup(SHAPES[state]))
+    kind = "node trigger" if node.is_trigger else "node"
+    group = Markup('<g class="{} is-{}">{}</g>').format(kind, state or "idle", inside)
+    return Markup('<a href="{}">{}</a>').format(node.href, group) if node.href else group
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MOST_LETTERS else text[: MOST_LETTERS - 1] + "…"
+
+
+# -- Workflows: the list, one with its graph and runs, and a form for its nodes
 
 ROWS_OF_A_PAGE: Final = 50
 RUNS: Final = 25
@@ -92,7 +234,7 @@ def _shown(visit: PageRequest, view: WorkflowView, form: Form) -> Response:
     return visit.page(
         "workflow.html",
         view=view,
-        drawing=drawing.drawn(drawing.nodes_of(view.nodes), f"The steps of {view.name}"),
+        drawing=drawing_of(nodes_of(view.nodes), f"The steps of {view.name}"),
         runs=runs,
         total=visit.service.jobs.search(JobFilter(tag=tag_of(view.id)), limit=1).total,
         last=visit.service.jobs.last_runs(runs) if runs else {},
@@ -263,7 +405,7 @@ def _drawn(texts: Mapping[str, str]) -> Any:
         return ""
     if not isinstance(nodes, list):
         return ""
-    return drawing.drawn(drawing.nodes_of([node for node in nodes if isinstance(node, dict)]))
+    return drawing_of(nodes_of([node for node in nodes if isinstance(node, dict)]))
 
 
 # -- the part of an execution's page
@@ -277,13 +419,13 @@ def steps(visit: PageRequest, found: Attempt) -> Section | None:
         run = visit.part(WorkflowService).steps(found.view.id)
     except OstinatoError:  # the run or the workflow is no longer stored
         return None
-    drawn = drawing.drawn(_nodes(run, visit.root), f"The steps of {run.name}")
+    drawn = drawing_of(_nodes(run, visit.root), f"The steps of {run.name}")
     return Section("steps.html", {"run": run, "step": found.row.step, "drawing": drawn})
 
 
-def _nodes(run: RunView, root: str) -> list[drawing.Node]:
+def _nodes(run: RunView, root: str) -> list[Node]:
     return [
-        drawing.Node(
+        Node(
             step.id,
             step.task,
             step.after,
@@ -295,6 +437,8 @@ def _nodes(run: RunView, root: str) -> list[drawing.Node]:
 
 
 SECTIONS: Final = (steps,)
+
+
 ROUTES: Final = (
     get("/workflows", list_workflows),
     get("/workflows/new", new, Role.ADMIN),

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from ostinato.core.auth import references as named
 from ostinato.features.workflows.rows import Workflows
-from ostinato.service.secret_grants import read
+from ostinato.service.doctor import read
 from ostinato.store.store import Store
 
 PAGE_LIMIT = 250

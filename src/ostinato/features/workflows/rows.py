@@ -1,10 +1,12 @@
-"""Workflows as rows: each version of a graph is stored once and never changed.
+"""Workflows as rows: each version of a graph is stored once and never changed, so a parsed graph stays valid.
 
 A run refers to the version that it began with, so neither an edit nor a delete of the workflow affects it. Parsed
 versions are cached: each is read once, however many steps use it.
 """
 
 import json
+import threading
+from collections import OrderedDict
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -12,11 +14,47 @@ from uuid import UUID
 
 from ostinato.core.errors import Conflict, NotFound, StoreUnavailable
 from ostinato.core.model import Event, Execution
-from ostinato.features.workflows.graphs import Graphs
-from ostinato.features.workflows.rules import Graph
+from ostinato.features.workflows.rules import Graph, RunState, read_graph
 from ostinato.store import rows
 from ostinato.store.database import Duplicate, Tx
 from ostinato.store.store import Store
+
+# -- The graphs of workflows for runs: parsed once, and cached. A version never changes, so a parsed graph stays valid
+
+KNOWN: Final = 1000  # parsed graphs
+
+
+class _Graphs:
+    """Parsed graphs, by workflow and version."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[tuple[int, int], Graph] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def of(self, tx: Tx, run: RunState) -> Graph:
+        """Return the graph that a run began with."""
+        return self.version(tx, run.workflow, run.version)
+
+    def version(self, tx: Tx, workflow: int, version: int) -> Graph:
+        with self._lock:
+            known = self._known.get((workflow, version))
+        if known is not None:
+            return known
+        row = tx.row("workflow_version", number=workflow, workflow_version=version)
+        if row is None:
+            raise NotFound(f"There is no version {version} of the workflow {workflow}.")
+        return self.keep(workflow, version, row[0])
+
+    def keep(self, workflow: int, version: int, nodes: str) -> Graph:
+        graph = read_graph(json.loads(nodes))
+        with self._lock:
+            self._known[workflow, version] = graph
+            if len(self._known) > KNOWN:
+                self._known.popitem(last=False)
+        return graph
+
+
+# -- Workflows as rows: each version of a graph is stored once and never changed
 
 TRIES: Final = 5  # two processes may race for one id: one of them tries again
 
@@ -68,7 +106,7 @@ class Workflows:
 
     def __init__(self, store: Store) -> None:
         self._database, self._chance = store.database, store.chance
-        self.graphs = Graphs()
+        self.graphs = _Graphs()
 
     def get(self, ref: int | str) -> WorkflowRow | None:
         with self._database.read() as tx:

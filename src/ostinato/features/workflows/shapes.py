@@ -8,13 +8,11 @@ from uuid import UUID
 from pydantic import ConfigDict, Field, JsonValue, WithJsonSchema
 
 from ostinato.core.arguments import arg, whole
-from ostinato.core.bounds import LONGEST_BY_FIELD, LONGEST_WAIT
-from ostinato.core.duration import MICROSECOND
-from ostinato.features.workflows.rules.condition import LONGEST_CONDITION
+from ostinato.core.payload import LONGEST_BY_FIELD, LONGEST_WAIT
+from ostinato.core.times import MICROSECOND
+from ostinato.features.workflows.rules.condition import LONGEST_CONDITION, NAME
 from ostinato.features.workflows.rules.graph import LONGEST_EVENT, MOST_NODES, MOST_RETRIES, TRIGGER_FIELDS, TriggerKind
-from ostinato.features.workflows.rules.references import NAME
-from ostinato.features.workflows.runs import RunView, StepView
-from ostinato.features.workflows.service import WorkflowView
+from ostinato.features.workflows.service import RunView, StepView, WorkflowView
 from ostinato.service import JobView
 from ostinato.service.paging import PAGE_LIMIT
 from ostinato.shapes.answers import JsonObject, told

@@ -13,8 +13,8 @@ from ostinato.store.database import Tx
 from ostinato.store.store import Store
 
 
-class WorkflowSteps:
-    """The rules of the task `workflow`, for the store (store/steps.py)."""
+class _WorkflowSteps:
+    """The rules of the task `workflow`, for the store (store/locking.py)."""
 
     time_out = staticmethod(time_out)
     anew = staticmethod(begun_anew)
@@ -53,4 +53,4 @@ class WorkflowSteps:
         return Policies(max_retries=0) if node is None else Policies(timeout=node.timeout, max_retries=node.retries)
 
 
-STEPS: Final = {"workflow": WorkflowSteps}
+STEPS: Final = {"workflow": _WorkflowSteps}

@@ -34,7 +34,7 @@ class Command(BaseCommand):  # type: ignore[misc]
 
 
 def _run(words: list[str]) -> int:
-    from ostinato.cli.codes import exit_code
+    from ostinato.cli.client import exit_code
     from ostinato.program import run
 
     try:

@@ -5,8 +5,8 @@ A message names the fault and its place: the page, the status and the first byte
 
 from datetime import timedelta
 
-from ostinato.core.duration import format_duration
 from ostinato.core.errors import OstinatoError, StoreUnavailable, Unreachable
+from ostinato.core.times import format_duration
 from ostinato.task.signals import RetryLater
 
 

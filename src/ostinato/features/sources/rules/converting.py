@@ -15,7 +15,7 @@ from email.utils import parsedate_to_datetime
 from types import NoneType
 from typing import Any, Final
 
-from ostinato.core.ids import EPOCH
+from ostinato.core.model import EPOCH
 from ostinato.features.sources.rules.tables import Cell, ColumnType, MappedColumn
 
 LARGEST: Final = 2**63 - 1

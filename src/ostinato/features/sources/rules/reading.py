@@ -7,11 +7,11 @@ from typing import Any, Final
 
 from ostinato.core.addresses import EVERYWHERE, Egress, check_url
 from ostinato.core.auth import REFERENCE, check_header_name, check_reference, header_flaw, parse_auth
-from ostinato.core.bounds import LONGEST_WAIT, check_queue_name
-from ostinato.core.duration import HOUR
 from ostinato.core.errors import Invalid
+from ostinato.core.payload import LONGEST_WAIT, check_queue_name
 from ostinato.core.schedule import Every, Schedule, from_json, parse_schedule
-from ostinato.core.zones import zone as known_zone
+from ostinato.core.times import HOUR
+from ostinato.core.times import zone as known_zone
 from ostinato.features.sources.rules.databases import ServerDatabase, read_database
 from ostinato.features.sources.rules.definition import (
     ACTIVE,

@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
-from ostinato.core.bounds import is_storable
-from ostinato.core.duration import parse_duration
 from ostinato.core.errors import Invalid
-from ostinato.core.payload import as_whole
+from ostinato.core.payload import as_whole, is_storable
+from ostinato.core.times import parse_duration
 
 SIZE: Final = re.compile(r"\s*(\d{1,15}(?:\.\d{1,6})?)\s*([kmgt]?i?b?)\s*", re.IGNORECASE)
 UNITS: Final = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}

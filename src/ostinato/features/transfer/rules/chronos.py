@@ -7,13 +7,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
-from ostinato.core.duration import format_duration
 from ostinato.core.errors import Invalid
-from ostinato.core.ids import first_of
 from ostinato.core.lifecycle import FormerState, PastRun
-from ostinato.core.model import Ending
+from ostinato.core.model import Ending, first_of
 from ostinato.core.outcome import OutcomeKind
 from ostinato.core.schedule import Cron
+from ostinato.core.times import format_duration
 from ostinato.features.transfer.rules.found import (
     Found,
     Times,

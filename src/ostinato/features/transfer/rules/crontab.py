@@ -19,10 +19,9 @@ from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from ostinato.core import cron
-from ostinato.core.duration import DAY, MINUTE, WEEK, format_duration
 from ostinato.core.errors import Invalid, InvalidSchedule
 from ostinato.core.schedule import Cron, Every, Schedule, preview, to_json
-from ostinato.core.zones import CALM, offset_at, zone
+from ostinato.core.times import CALM, DAY, MINUTE, WEEK, format_duration, offset_at, zone
 from ostinato.features.transfer.rules.found import Found, Reading, Unmovable, by
 
 TAG: Final = "crontab"

@@ -14,11 +14,10 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from ostinato.core import cron
-from ostinato.core.duration import DAY
 from ostinato.core.errors import NOT_READABLE, Invalid
 from ostinato.core.lifecycle import FormerState, PastRun
 from ostinato.core.schedule import Cron, Schedule, preview
-from ostinato.core.zones import offset_at, passes, wall_at, zone
+from ostinato.core.times import DAY, offset_at, passes, wall_at, zone
 
 TIMES: Final = 10  # due times that are compared
 SLIP: Final = timedelta(milliseconds=1)  # stores round to milliseconds

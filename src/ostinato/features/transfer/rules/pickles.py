@@ -14,7 +14,7 @@ from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from ostinato.core.errors import NOT_READABLE, Invalid
-from ostinato.core.zones import zone
+from ostinato.core.times import zone
 
 LARGEST: Final = 1_000_000  # bytes of one pickle
 

@@ -4,8 +4,14 @@ Pure functions, like all of core. The rules of a workflow's run are in features/
 """
 
 from ostinato.features.workflows.rules.graph import Graph, GraphStep, Trigger, TriggerKind, read_graph
-from ostinato.features.workflows.rules.origin import SCHEDULE, WORKFLOW_TASK, Origin, matching_trigger
-from ostinato.features.workflows.rules.state import RunState, StepState
+from ostinato.features.workflows.rules.state import (
+    SCHEDULE,
+    WORKFLOW_TASK,
+    Origin,
+    RunState,
+    StepState,
+    matching_trigger,
+)
 
 __all__ = [
     "SCHEDULE",

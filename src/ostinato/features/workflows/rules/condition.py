@@ -1,6 +1,6 @@
-"""Conditions: `when: "extract.result.count > 0 and payload.region == 'eu'"`.
+"""References to values of other steps, and conditions: `when: "extract.result.count > 0"`.
 
-    condition   = both { "or" both }
+condition   = both { "or" both }
     both        = one { "and" one }
     one         = "not" one | "(" condition ")" | operand [ ("==" | "!=" | "<" | "<=" | ">" | ">=" | "in") operand ]
     operand     = reference | number | "text" | 'text' | true | false | null
@@ -17,7 +17,90 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ostinato.core.errors import Invalid
-from ostinato.features.workflows.rules.references import StepReference, read_reference
+
+# -- References: `{"$ref": "extract.result.count"}` stands for a value of another step or of the trigger.
+#
+#     extract.result.count    `count` in the result of the step `extract`; numbers are places in a list
+#     payload.region          a value of the trigger's payload
+#     trigger.timestamp       a fact about the trigger itself
+#
+# They are resolved when the step is queued.
+
+REF: Final = "$ref"
+PAYLOAD: Final = "payload"
+TRIGGER: Final = "trigger"
+RESULT: Final = "result"
+NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,99}")
+PART: Final = re.compile(r"[^.\s]{1,200}")
+
+
+class Unresolved(Invalid):
+    """A reference to something that is not there."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepReference:
+    """The source of a value: a step, the payload or the trigger, and the path from there."""
+
+    root: str
+    path: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        return ".".join((self.root, *self.path))
+
+
+def read_reference(text: object, place: str) -> StepReference:
+    """Read a reference from its text; `place` names its field for errors."""
+    if not isinstance(text, str):
+        raise Invalid(f"{place}: a reference is text like 'extract.result.count'.")
+    root, *path = text.split(".")
+    if not NAME.fullmatch(root) or not all(PART.fullmatch(part) for part in path):
+        raise Invalid(f"{place}: {text[:100]!r} is not a reference; write it like 'extract.result.count'.")
+    return StepReference(root, tuple(path))
+
+
+def references_in(value: Any, place: str) -> Iterator[tuple[str, StepReference]]:
+    """Yield every reference in a JSON value, with its place."""
+    match value:
+        case {"$ref": text, **others} if not others:
+            yield place, read_reference(text, place)
+        case dict():
+            for name, each in value.items():
+                yield from references_in(each, f"{place}.{name}")
+        case list():
+            for index, each in enumerate(value):
+                yield from references_in(each, f"{place}[{index}]")
+
+
+def resolved(value: Any, values: Mapping[str, Any]) -> Any:
+    """Replace the references in a JSON value; `values` holds their values by the text of the reference."""
+    match value:
+        case {"$ref": str(text), **others} if not others:
+            if text not in values:
+                raise Unresolved(f"There is nothing at {text!r}.")
+            return values[text]
+        case dict():
+            return {name: resolved(each, values) for name, each in value.items()}
+        case list():
+            return [resolved(each, values) for each in value]
+        case _:
+            return value
+
+
+def look_up(value: Any, path: tuple[str, ...]) -> Any:
+    """Return the value at the end of a path; raise Unresolved if the path ends before."""
+    for part in path:
+        if isinstance(value, dict) and part in value:
+            value = value[part]
+        elif isinstance(value, list) and part.isdecimal() and int(part) < len(value):
+            value = value[int(part)]
+        else:
+            raise Unresolved(f"There is no {part!r}.")
+    return value
+
+
+# -- Conditions: `when: "extract.result.count > 0 and payload.region == 'eu'"`
 
 TOKEN: Final = re.compile(
     r"""\s*(?:(?P<text>"(?:[^"\\]|\\.)*"|'[^'\\]*')"""
@@ -46,7 +129,7 @@ class Literal:
 
 
 @dataclass(frozen=True, slots=True)
-class Referred:
+class _Referred:
     reference: StepReference
 
     def of(self, values: Values) -> Any:
@@ -54,7 +137,7 @@ class Referred:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class _Comparison:
     sign: str
     left: "Condition"
     right: "Condition"
@@ -78,7 +161,7 @@ class Not:
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
+class _Joined:
     word: str
     parts: tuple["Condition", ...]
 
@@ -87,7 +170,7 @@ class Joined:
         return decided(part.of(values) for part in self.parts)
 
 
-Condition = Literal | Referred | Comparison | Not | Joined
+Condition = Literal | _Referred | _Comparison | Not | _Joined
 
 
 def read_condition(text: object, place: str) -> Condition:
@@ -99,14 +182,14 @@ def read_condition(text: object, place: str) -> Condition:
 
 def references_of(condition: Condition) -> Iterator[StepReference]:
     match condition:
-        case Referred(reference):
+        case _Referred(reference):
             yield reference
-        case Comparison(_, left, right):
+        case _Comparison(_, left, right):
             yield from references_of(left)
             yield from references_of(right)
         case Not(inner):
             yield from references_of(inner)
-        case Joined(_, parts):
+        case _Joined(_, parts):
             for part in parts:
                 yield from references_of(part)
 
@@ -139,7 +222,7 @@ class _Reader:
         while self._next_is(word):
             self._at += 1
             parts.append(self._part(word, depth))
-        return parts[0] if len(parts) == 1 else Joined(word, tuple(parts))
+        return parts[0] if len(parts) == 1 else _Joined(word, tuple(parts))
 
     def _part(self, word: str, depth: int) -> Condition:
         return self._joined("and", depth) if word == "or" else self._one(depth + 1)
@@ -159,7 +242,7 @@ class _Reader:
         if self._at < len(self._tokens) and self._tokens[self._at][1] in COMPARISONS:
             sign = self._tokens[self._at][1]
             self._at += 1
-            return Comparison(sign, left, self._operand())
+            return _Comparison(sign, left, self._operand())
         return left
 
     def _operand(self) -> Condition:
@@ -175,7 +258,7 @@ class _Reader:
             case "word" if token in LITERALS:
                 return Literal(LITERALS[token])
             case "word" if token not in ("and", "or", "not", "in"):
-                return Referred(read_reference(token, self._place))
+                return _Referred(read_reference(token, self._place))
             case _:
                 raise self._flaw(token)
 

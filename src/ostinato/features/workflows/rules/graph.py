@@ -15,12 +15,20 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any, Final
 
-from ostinato.core.bounds import LONGEST_BY_FIELD, LONGEST_WAIT, is_storable
-from ostinato.core.duration import parse_duration
 from ostinato.core.errors import Invalid
-from ostinato.core.payload import as_whole, check_json, encode
-from ostinato.features.workflows.rules.condition import Condition, read_condition, references_of
-from ostinato.features.workflows.rules.references import NAME, PAYLOAD, RESULT, TRIGGER, StepReference, references_in
+from ostinato.core.payload import LONGEST_BY_FIELD, LONGEST_WAIT, as_whole, check_json, encode, is_storable
+from ostinato.core.times import parse_duration
+from ostinato.features.workflows.rules.condition import (
+    NAME,
+    PAYLOAD,
+    RESULT,
+    TRIGGER,
+    Condition,
+    StepReference,
+    read_condition,
+    references_in,
+    references_of,
+)
 
 MOST_NODES: Final = 500
 MOST_RETRIES: Final = 1_000_000

@@ -1,4 +1,4 @@
-"""The rules of a workflow's run: which steps it queues, and what it comes to (core/lifecycle/steps.py).
+"""The rules of a workflow's run: which steps it queues, and what it comes to (core/lifecycle/draft.py).
 
 A run begins with the steps that come after no other. The settle of a step queues the steps after it, or skips them. A
 failed step blocks only the steps after it: other branches go on. The next attempt of a run continues with the steps
@@ -8,11 +8,10 @@ that have not completed, by the graph that the run began with; completed steps d
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from ostinato.core import retry
+from ostinato.core import policy
 from ostinato.core.errors import Invalid
-from ostinato.core.lifecycle import steps
-from ostinato.core.lifecycle.draft import Draft
-from ostinato.core.lifecycle.steps import Over
+from ostinato.core.lifecycle import draft as steps
+from ostinato.core.lifecycle.draft import Draft, Over
 from ostinato.core.model import MAX_LOSSES, Execution, Live
 from ostinato.core.outcome import (
     Cancelled,
@@ -26,9 +25,9 @@ from ostinato.core.outcome import (
     TimedOut,
 )
 from ostinato.core.payload import decode, encode
-from ostinato.core.retry import Backoff
+from ostinato.core.policy import Backoff
 from ostinato.features.workflows.rules import SCHEDULE, Graph, GraphStep, Origin, RunState, StepState, matching_trigger
-from ostinato.features.workflows.rules.references import PAYLOAD, TRIGGER, Unresolved, look_up, resolved
+from ostinato.features.workflows.rules.condition import PAYLOAD, TRIGGER, Unresolved, look_up, resolved
 from ostinato.features.workflows.rules.state import attempts_of
 
 PASSED: Final = (StepState.COMPLETED, StepState.SKIPPED)
@@ -139,14 +138,14 @@ def _again(draft: Draft, step: GraphStep, ended: Execution, outcome: Outcome) ->
         losses = ended.losses + 1
         if draft.definition.policies.on_lost.ends or losses >= MAX_LOSSES:
             return False
-        wait = retry.after_loss(_backoff(step), losses, draft.chance.fraction)
+        wait = policy.after_loss(_backoff(step), losses, draft.chance.fraction)
         draft.queue_step_again(ended, draft.now + wait, ended.failures, losses)
         return True
     failures = ended.failures + 1
     wanted, final = (outcome.retry_in, outcome.final) if isinstance(outcome, Failed) else (None, False)
     if final or failures > step.retries:
         return False
-    wait = retry.after_failure(_backoff(step), failures, wanted, draft.chance.fraction)
+    wait = policy.after_failure(_backoff(step), failures, wanted, draft.chance.fraction)
     draft.queue_step_again(ended, draft.now + wait, failures, ended.losses)
     return True
 
