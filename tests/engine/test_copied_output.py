@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 
 from ostinato.engine.logbook import Echo
-from ostinato.isolation.plan import Written
+from ostinato.isolation.plan import WrittenLine
 
 
 @pytest.mark.parametrize(
@@ -19,8 +19,8 @@ def test_the_beginning_is_shown_or_all_of_it(caplog, most, shown):
     caplog.set_level(logging.INFO, "ostinato.task")
     echo, run = Echo(most), uuid4()
     for n in range(5):
-        echo.show(Written(run, "key", datetime.now(UTC), "stdout", logging.INFO, "", str(n)))
+        echo.show(WrittenLine(run, "key", datetime.now(UTC), "stdout", logging.INFO, "", str(n)))
     assert [record.msg.event for record in caplog.records] == shown
     echo.ended(run)
-    echo.show(Written(run, "key", datetime.now(UTC), "stdout", logging.INFO, "", "again"))
+    echo.show(WrittenLine(run, "key", datetime.now(UTC), "stdout", logging.INFO, "", "again"))
     assert caplog.records[-1].msg.event == "again"

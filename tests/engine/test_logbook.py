@@ -11,7 +11,7 @@ import pytest
 from ostinato.core.errors import StoreUnavailable
 from ostinato.engine import logbook
 from ostinato.engine.logbook import LogBook
-from ostinato.isolation.plan import CUT, Written
+from ostinato.isolation.plan import CUT, WrittenLine
 from tests.engine.conftest import Rig
 from tests.waiting import PATIENCE, until
 
@@ -115,7 +115,7 @@ async def test_without_a_log_nothing_is_kept(rig: Rig):
     run = shelf.an_execution()
     shelf.book.record(run, logging.INFO, "something")
     shelf.book.printed(run, "stdout", "something\n")
-    shelf.book.written(Written(run, "", datetime.now(UTC), "stdout", logging.INFO, "", "something"))
+    shelf.book.written(WrittenLine(run, "", datetime.now(UTC), "stdout", logging.INFO, "", "something"))
     assert shelf.book.is_empty
     assert not shelf.book.pages
 
@@ -175,7 +175,7 @@ async def test_of_a_run_that_has_written_enough_the_rest_is_only_counted(rig: Ri
     for _ in range(1000):
         shelf.book.record(run, logging.INFO, "x" * 99)
     assert len(shelf.book._lines) == 100
-    shelf.book.written(Written(run, "", datetime.now(UTC), CUT, logging.INFO, "", "5000"))
+    shelf.book.written(WrittenLine(run, "", datetime.now(UTC), CUT, logging.INFO, "", "5000"))
     await shelf.book.flush()
     page = shelf.read(run)
     assert (len(page.lines), page.cut) == (100, 90_000 + 5000)

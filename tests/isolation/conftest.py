@@ -22,7 +22,7 @@ from ostinato.core.policy import Isolation, Policies
 from ostinato.engine.runner import Runner
 from ostinato.engine.running import Running
 from ostinato.engine.threads import Threads
-from ostinato.isolation.plan import ProcessPlan, Written
+from ostinato.isolation.plan import ProcessPlan, WrittenLine
 from ostinato.isolation.pool import Pool
 from ostinato.task import CallReply, Context, Task
 from tests.build import a_definition, a_live
@@ -53,7 +53,7 @@ class Bench:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.ended: dict[Running, Ended] = {}
-        self.lines: list[Written] = []
+        self.lines: list[WrittenLine] = []
         self.progress: list[Json] = []
         self.checkpoints: list[Json] = []
         self.refuse: Exception | None = None

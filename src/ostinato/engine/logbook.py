@@ -25,7 +25,7 @@ from ostinato.clock import Clock
 from ostinato.core.model import Chance, Claimed, Event, Live
 from ostinato.core.payload import LogMessage, encode
 from ostinato.core.read_models import Stream
-from ostinato.isolation.plan import CUT, OUTPUT, Written, to_logging
+from ostinato.isolation.plan import CUT, OUTPUT, WrittenLine, to_logging
 from ostinato.store.logs import LogLine, size_of
 from ostinato.store.store import Store
 from ostinato.task import Context
@@ -94,7 +94,7 @@ class LogBook:
             for line in lines:
                 self._put(execution_id, logging.INFO, part[0], line.removesuffix("\r"))
 
-    def written(self, line: Written) -> None:
+    def written(self, line: WrittenLine) -> None:
         """Add a line that a run in a process wrote."""
         if line.execution_id is None or not self._keep:
             return
@@ -258,7 +258,7 @@ class Echo:
         self._most = most
         self._shown: dict[UUID, int] = {}
 
-    def show(self, line: Written) -> None:
+    def show(self, line: WrittenLine) -> None:
         if self._most is None or line.execution_id is None or line.stream == CUT:
             to_logging(line)
             return

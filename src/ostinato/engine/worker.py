@@ -30,7 +30,7 @@ from ostinato.engine.runner import Runner
 from ostinato.engine.running import Running
 from ostinato.engine.settler import MOST_AT_ONCE, Settler
 from ostinato.engine.threads import Threads
-from ostinato.isolation.plan import ProcessPlan, Written
+from ostinato.isolation.plan import ProcessPlan, WrittenLine
 from ostinato.isolation.pool import Pool
 from ostinato.outgoing import Outgoing
 from ostinato.store.claiming import Claim
@@ -383,7 +383,7 @@ class Worker:
     def keep_printed(self, execution_id: UUID, stream: str, text: str) -> None:
         self.logs.printed(execution_id, stream, text)
 
-    def _written(self, line: Written) -> None:
+    def _written(self, line: WrittenLine) -> None:
         self._echo.show(line)
         self.logs.written(line)
 

@@ -36,7 +36,7 @@ class ProcessPlan:
         return cls(size, recycle_runs, recycle_memory_mb, keep_output=keep_output)
 
 
-class Written(NamedTuple):
+class WrittenLine(NamedTuple):
     """A line that a run wrote: to stdout or stderr, or as a log record."""
 
     execution_id: UUID | None  # None: written while nothing ran
@@ -48,7 +48,7 @@ class Written(NamedTuple):
     text: str
 
 
-def to_logging(line: Written) -> None:
+def to_logging(line: WrittenLine) -> None:
     """Log a line: a log record under its own logger, output under `ostinato.task`."""
     if line.stream == CUT:
         OUTPUT.warning(LogMessage(f"{int(line.text):,} bytes of output cut", {"execution_key": line.execution_key}))

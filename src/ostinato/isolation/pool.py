@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, Protocol
 from ostinato.isolation import limits, system
 from ostinato.isolation.frames import Frame, Wire
 from ostinato.isolation.orders import NOT_STARTED, SUPERVISOR_LOST, Report, RunOrder
-from ostinato.isolation.plan import CUT, STREAMS, ProcessPlan, Written, to_logging
+from ostinato.isolation.plan import CUT, STREAMS, ProcessPlan, WrittenLine, to_logging
 from ostinato.isolation.preparing import Surroundings
 
 LOOK_EVERY: Final = 0.02  # seconds
@@ -52,7 +52,7 @@ class Pool:
         self,
         plan: ProcessPlan,
         modules: Callable[[], Sequence[str]] = tuple,
-        sink: Callable[[Written], None] = to_logging,
+        sink: Callable[[WrittenLine], None] = to_logging,
     ) -> None:
         """Children import `modules` before their first run; `sink` gets every line of a run."""
         self.plan = plan
@@ -227,7 +227,7 @@ class Pool:
             if begin:
                 yield
             for line in lines[begin : begin + LINES_PER_TURN]:
-                self._sink(Written(execution_id, key, at, stream, level, logger, line))
+                self._sink(WrittenLine(execution_id, key, at, stream, level, logger, line))
 
     # -- the end of the supervisor
 

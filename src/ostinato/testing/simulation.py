@@ -107,7 +107,7 @@ Duration = str | float | timedelta
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class _Stage:
     """The parts that all processes of a simulation share."""
 
     settings: Settings
@@ -130,7 +130,7 @@ def simulate(app: Ostinato, *, start: datetime = MONDAY, workers: int = 1, seed:
         store.require_current()
         settings = replace(app.settings, database_url=url)
         telemetry = Telemetry(settings, app.hooks)
-        stage = Stage(settings, store, ManualClock(start), chance, telemetry)
+        stage = _Stage(settings, store, ManualClock(start), chance, telemetry)
         with _replaced_parts(app, Parts(settings, store, stage.clock, chance)):
             simulation = Simulation(app, stage)
             try:
@@ -168,7 +168,7 @@ def fixture(app: Ostinato, **options: Any) -> Any:
 class Simulation:
     """An app whose time passes only on command."""
 
-    def __init__(self, app: Ostinato, stage: Stage) -> None:
+    def __init__(self, app: Ostinato, stage: _Stage) -> None:
         self.app = app
         self.clock = stage.clock
         self._stage = stage

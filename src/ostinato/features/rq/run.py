@@ -24,7 +24,7 @@ from ostinato.core.payload import LogMessage
 from ostinato.engine.logbook import captured
 from ostinato.engine.single_run import SingleRun
 from ostinato.features.rq.messages import RqMessages
-from ostinato.features.rq.taking import TakenJob, Taking
+from ostinato.features.rq.taking import TakenMessage, Taking
 from ostinato.handle import RunFailed
 from ostinato.service import ExecutionView, Service
 from ostinato.store.workers import NewWorker
@@ -144,7 +144,7 @@ class RqEngine:
             if failed is not None:
                 raise failed
 
-    def _take(self, job_id: UUID, mine: Entry | None) -> tuple[TakenJob, UUID, float]:
+    def _take(self, job_id: UUID, mine: Entry | None) -> tuple[TakenMessage, UUID, float]:
         parts = self.app.parts
         sent, now = parts.clock.monotonic(), parts.clock.now()
         worker = NewWorker(
@@ -173,7 +173,7 @@ class RqEngine:
         with captured() if parts.settings.capture_output else nullcontext():
             asyncio.run(run())
 
-    def _send_next(self, job_id: UUID, taken: TakenJob) -> None:
+    def _send_next(self, job_id: UUID, taken: TakenMessage) -> None:
         """Send the next message. If Redis or the database is unavailable, another worker recovers it."""
         try:
             if taken.limited:

@@ -21,7 +21,7 @@ from ostinato.store.workers import NewWorker
 
 
 @dataclass(frozen=True, slots=True)
-class TakenJob:
+class TakenMessage:
     """The result of taking a job: the claimed execution, and the changes that this needed."""
 
     claimed: Claimed | None = None
@@ -51,7 +51,7 @@ class Taking(Firing):
         clock: Callable[[], datetime],
         lease: timedelta,
         message: str = "",
-    ) -> TakenJob:
+    ) -> TakenMessage:
         """Fire the job if it is due, and start one execution under a lease that begins with it.
 
         The execution named by the message goes first. The clock is read under the lock of the job.
@@ -60,7 +60,7 @@ class Taking(Firing):
             served = {name for (name,) in tx.rows("share_open_queues")}
             job, now = self._locked(tx, job_id), clock()
             if job is None:
-                return TakenJob()
+                return TakenMessage()
             lives: Sequence[Live] = locking.lives_of(tx, [job_id])[job_id]
             fired = self._fire_one(tx, job, lives, now)
             if fired:
@@ -72,10 +72,10 @@ class Taking(Firing):
                 unknown_task = ready[0].task if ready else None
                 # park: no worker claims these rows until one comes that knows their task
                 tx.run("park", ids=[live.id for live in ready])
-                return TakenJob(None, fired, unknown_task, limited)
+                return TakenMessage(None, fired, unknown_task, limited)
             first = min(known, key=lambda live: (id_of(live) != message, live.priority, live.run_at))
             claimed = self._start(tx, job, first, worker, now, lease)
-        return TakenJob(claimed, fired, None, limited)
+        return TakenMessage(claimed, fired, None, limited)
 
     def present(self, ids: Sequence[UUID]) -> dict[UUID, _Present]:
         """Read these jobs and their live rows from one snapshot; live rows of deleted jobs are included."""
