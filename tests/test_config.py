@@ -311,6 +311,17 @@ def test_an_unknown_key_is_a_warning_with_the_file(tmp_path, key, meant):
     assert warning.endswith(f"; did you mean {meant}?" if meant else "ignored.")
 
 
+def test_the_variables_of_chronos_are_named_with_what_to_write(tmp_path):
+    environ = {"POLL_INTERVAL": "3000", "CONCURRENCY": "10"}
+    assert load(tmp_path, environ=environ).warnings == (
+        "The environment variable POLL_INTERVAL=3000 is not read: write OSTINATO_POLL_INTERVAL=3s.",
+        "The environment variable CONCURRENCY=10 is not read: write OSTINATO_CONCURRENCY=10.",
+    )
+    ours = {"OSTINATO_POLL_INTERVAL": "3s", "OSTINATO_CONCURRENCY": "10"}
+    assert load(tmp_path, environ=environ | ours).warnings == ()
+    assert load(tmp_path, environ={"CONCURRENCY": "many"}).warnings == ()
+
+
 def test_an_unknown_argument_is_a_mistake_in_the_program(tmp_path):
     assert refusal(tmp_path, arguments={"concurency": 5}) == "concurency is not a setting; did you mean concurrency?"
 

@@ -387,7 +387,7 @@ class Settings:
         return cls(
             **{name: value for name, (value, _) in given.items()},
             origins={name: origin for name, (_, origin) in given.items()},
-            warnings=(*_unknown_in_environ(environ), *_unknown_in_file(file, path)),
+            warnings=(*_of_chronos(environ), *_unknown_in_environ(environ), *_unknown_in_file(file, path)),
         )
 
     @classmethod
@@ -414,6 +414,7 @@ SETTINGS = tuple(
 )
 BY_NAME = {each.name: each for each in SETTINGS}
 BY_ENV = {each.env: each for each in SETTINGS}
+OF_CHRONOS = ("POLL_INTERVAL", "CONCURRENCY")
 
 
 class _Given(NamedTuple):
@@ -445,6 +446,15 @@ def _unknown_in_environ(environ: Mapping[str, str]) -> list[str]:
         f"The environment variable {name} is not a setting and was ignored" + _did_you_mean(name, "env")
         for name in sorted(ours - BY_ENV.keys() - HANDED_TO_COMMANDS - OF_THE_COMMAND_LINE - FOR_TESTS)
     ]
+
+
+def _of_chronos(environ: Mapping[str, str]) -> Iterator[str]:
+    """Name the variables of CHRONOS's workers (seed 004) with what to write here; its interval is in milliseconds."""
+    for name in OF_CHRONOS:
+        value = environ.get(name, "")
+        if value.isdigit() and PREFIX + name not in environ:
+            wanted = f"{int(value) / 1000:g}s" if name == "POLL_INTERVAL" else value
+            yield f"The environment variable {name}={value} is not read: write {PREFIX}{name}={wanted}."
 
 
 def _unknown_in_file(file: Mapping[str, object], path: str) -> list[str]:

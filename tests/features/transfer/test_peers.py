@@ -5,16 +5,20 @@ The peers are not installed: their answers were recorded by the scripts in peers
 
 import base64
 import json
+import zlib
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+import redis
+from rq.job import Job
 
 from ostinato.core.errors import Invalid
 from ostinato.core.schedule import from_json
 from ostinato.features.transfer.rules.apscheduler import apscheduler_job
 from ostinato.features.transfer.rules.celery import beat_entry
-from ostinato.features.transfer.rules.found import by
+from ostinato.features.transfer.rules.found import by, other_nights, shifted
+from ostinato.features.transfer.rules.systemd import calendar
 from tests.cli.places import the_json
 from tests.features.transfer.old_systems import sqlite_of
 
@@ -177,3 +181,120 @@ def test_the_tables_of_django_celery_beat_move_in(ostinato, database_url, tmp_pa
     assert (morning["schedule"]["timezone"], morning["next_run_at"]) == ("Europe/Paris", "2027-01-01T08:30:00Z")
     assert (morning["queue"], morning["description"]) == ("mail", "a letter")
     assert the_json(ostinato("db", "check", "--json"))["problems"] == []
+
+
+# -- rq-scheduler
+
+
+def a_job_of_rq(client, at, *args, meta=None, **kwargs):
+    """What rq-scheduler writes: a job of RQ, and its time in a sorted set."""
+    job = Job.create("shop.work", args, kwargs, connection=client, meta=meta or {}, timeout=90, origin="mail")
+    job.save()
+    client.zadd("rq:scheduler:scheduled_jobs", {job.id: at.timestamp()})
+    return job.id
+
+
+def test_the_jobs_of_rq_scheduler_move_in(ostinato, sqlite_url, redis_url, monkeypatch):
+    monkeypatch.setenv("OSTINATO_DATABASE_URL", sqlite_url)
+    at = datetime.now(UTC).replace(microsecond=0) + timedelta(minutes=7)
+    with redis.Redis.from_url(redis_url) as client:
+        every = a_job_of_rq(client, at, shop=1, meta={"interval": 3600, "repeat": 5})
+        cron = a_job_of_rq(client, at, meta={"cron_string": "0 9 * * *", "use_local_timezone": False})
+        local = a_job_of_rq(client, at, meta={"cron_string": "0 9 * * *", "use_local_timezone": True})
+        one, positional = a_job_of_rq(client, at), a_job_of_rq(client, at, "a", meta={"interval": 60})
+        hostile = a_job_of_rq(client, at)
+        client.hset(f"rq:job:{hostile}", "data", zlib.compress(b"cos\nsystem\n(S'true'\ntR."))
+        bomb = a_job_of_rq(client, at)
+        client.hset(f"rq:job:{bomb}", "data", zlib.compress(b"N" * 50_000_000))
+    answer = ostinato("import", "rq-scheduler", redis_url, "--timezone", "Europe/Paris", "--yes", "--json")
+    told = json.loads(answer.out)
+    assert {each["ref"]: each["why"][:20] for each in told["refused"]} == {
+        hostile: "It names os.system, ", bomb: "Its call has more th",
+    }  # fmt: skip
+    shown = {job["ref"]: the_json(ostinato("job", "show", job["job"], "--json")) for job in told["jobs"]}
+    assert {job["ref"] for job in told["jobs"] if job["paused"]} == {local, positional}
+    assert (shown[every]["schedule"], shown[every]["args"]) == ({"every": "1h"}, {"shop": 1})
+    assert (shown[every]["total_repeats"], shown[every]["queue"], shown[every]["timeout"]) == (5, "mail", "1m30s")
+    assert datetime.fromisoformat(shown[every]["next_run_at"]) == at
+    assert shown[cron]["schedule"] == {"cron": "0 9 * * *", "timezone": "UTC"}
+    assert shown[local]["schedule"]["timezone"] == "Europe/Paris"
+    assert datetime.fromisoformat(shown[one]["schedule"]["at"]) == at
+    assert ostinato("import", "rq-scheduler", "redis://127.0.0.1:1").code == 5
+
+
+# -- systemd
+
+
+SYSTEMD = recorded("systemd")
+
+A_TIMER = """
+[Unit]
+Description=Dump of the shop
+[Timer]
+OnCalendar=
+OnCalendar=Mon..Fri 08:30
+OnCalendar=*-*-01 02:30 Europe/Paris
+RandomizedDelaySec=1h 30min
+Unit=dump.service
+"""
+A_SERVICE = """
+[Service]
+Type=oneshot
+User=postgres
+Environment=PGHOST=db "WHO=a b"
+WorkingDirectory=/srv
+ExecStart=-/usr/bin/pg_dump --file \\
+    /backup/shop.sql shop
+"""
+
+
+@pytest.mark.parametrize("written", sorted(SYSTEMD["times"]))
+def test_the_rule_of_systemd_is_its_own_over_a_year_with_two_clock_changes(written):
+    theirs, cron = SYSTEMD["times"][written], calendar(written, "UTC")
+    rule = shifted(cron, both_passes=False, in_gap=False)
+    assert [at.timestamp() for at in rule(BEGIN - SECOND, len(theirs))] == theirs
+    ours = by(cron)(BEGIN - SECOND, len(theirs))
+    if [at.timestamp() for at in ours] != theirs:
+        assert "when the clocks of Europe/Paris change" in other_nights(rule, cron, BEGIN)
+
+
+@pytest.mark.parametrize(
+    ("written", "says"),
+    [
+        ("2027-01-01 00:00", "names a year"),
+        ("*:*:30", "names a year or seconds"),
+        ("*-*~01", "end of the month"),
+        ("Mon *-*-01 00:00", "both match"),
+        ("Fri..Mon 12:00", "ends before it begins"),
+        ("tomorrow", "not read here|not a calendar"),
+        ("Mon Tue Wed", "not read here|not a calendar"),
+    ],
+)
+def test_calendars_that_cron_cannot_say_are_refused(written, says):
+    with pytest.raises(Invalid, match=says):
+        calendar(written, "UTC")
+
+
+def test_a_timer_of_systemd_moves_in(ostinato, sqlite_url, tmp_path, monkeypatch):
+    monkeypatch.setenv("OSTINATO_DATABASE_URL", sqlite_url)
+    monkeypatch.setenv("OSTINATO_ALLOW_COMMANDS", "on")
+    units = tmp_path / "units"
+    units.mkdir()
+    (units / "shop.timer").write_text(A_TIMER)
+    (units / "dump.service").write_text(A_SERVICE)
+    (units / "boot.timer").write_text("[Timer]\nOnBootSec=5min\n")
+    (units / "alone.timer").write_text("[Timer]\nOnUnitActiveSec=1d\n")
+    answer = ostinato("import", "systemd", str(units), "--timezone", "UTC", "--yes", "--json")
+    told = json.loads(answer.out)
+    assert {each["ref"]: each["why"][:24] for each in told["refused"]} == {
+        "boot.timer": "It has OnBootSec: no sch", "alone.timer": "Its service alone.servic",
+    }  # fmt: skip
+    first, second = (the_json(ostinato("job", "show", job["job"], "--json")) for job in told["jobs"])
+    assert (first["key"], first["schedule"]["cron"]) == ("systemd-shop-1", "30 8 * * mon,tue,wed,thu,fri")
+    assert (second["schedule"]["timezone"], first["jitter"], first["catch_up"]) == ("Europe/Paris", "1h30m", "none")
+    assert first["args"] == {
+        "argv": ["/usr/bin/pg_dump", "--file", "/backup/shop.sql", "shop"], "cwd": "/srv",
+        "env": {"PGHOST": "db", "WHO": "a b"},
+    }  # fmt: skip
+    assert all("it runs as postgres there" in job["changes"][-1] and job["paused"] for job in told["jobs"])
+    assert ostinato("import", "systemd", str(tmp_path)).code == 3

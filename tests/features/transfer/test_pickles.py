@@ -35,9 +35,7 @@ def refused(data):
 
 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-@pytest.mark.parametrize(
-    "function", [os.system, os.mkdir, eval, exec, subprocess.check_call, __import__, open], ids=str
-)
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda each: each.__name__)
 def test_nothing_that_a_pickle_names_is_called(tmp_path, function, protocol):
     mark = tmp_path / "ran"
     arguments = {

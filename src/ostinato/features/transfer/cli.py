@@ -29,6 +29,11 @@ KINDS: Final = {
     "apscheduler": "Import the jobs of APScheduler 3: the table of a SQLAlchemyJobStore.",
     "celery-beat": "Import beat_schedule of an app of Celery.",
     "django-celery-beat": "Import the periodic tasks of django-celery-beat.",
+    "kubernetes": "Import CronJobs of Kubernetes from YAML.",
+    "github-actions": "Import the schedules of workflow files of GitHub Actions.",
+    "eventbridge": "Import rules and schedules of EventBridge from JSON.",
+    "systemd": "Import timers of systemd, with the programs of their services.",
+    "rq-scheduler": "Import the jobs of rq-scheduler from Redis.",
 }
 
 

@@ -97,7 +97,7 @@ def bring(api: ApiCalls, reading: Reading, wish: Wish) -> None:
     lines = _planned(api, reading.jobs, wish)
     notes = [*unused, *reading.notes, *_unknown_tasks(lines)]
     if not api.as_json:
-        show(_preview(reading, lines, notes, api.now()))
+        show(_preview(reading, lines, notes, wish, api.now()))
     written = _wanted(api, wish, sum(line.job is None and line.refused is None for line in lines))
     if written:
         lines = _written(api, lines, wish)
@@ -222,7 +222,7 @@ def _unknown_tasks(lines: Sequence[_Line]) -> Iterator[str]:
 # -- output
 
 
-def _preview(reading: Reading, lines: Sequence[_Line], notes: Sequence[str], now: datetime) -> Shown:
+def _preview(reading: Reading, lines: Sequence[_Line], notes: Sequence[str], wish: Wish, now: datetime) -> Shown:
     rows = [
         {
             "ref": line.found.ref,
@@ -243,7 +243,7 @@ def _preview(reading: Reading, lines: Sequence[_Line], notes: Sequence[str], now
         Column("What", lambda row: row["title"], cut=True),
     )
     more = [f"… and {len(lines) - SHOWN:,} more; --json shows all."] if len(lines) > SHOWN else []
-    told = [sentence for line in lines[:SHOWN] for sentence in _sentences(line)]
+    told = [sentence for line in lines[:SHOWN] for sentence in _sentences(line, wish)]
     refused = [f"{each.ref} is skipped: {each.why.rstrip('.')}. ({each.text})" for each in reading.refused]
     return Several(
         [Listing(columns, rows, "There are no jobs to import."), Sentences([*more, *told, *notes, *refused])]
@@ -259,14 +259,17 @@ def _becomes(line: _Line) -> str:
     return described + (f" ({over})" if over else "") + (" (exists)" if line.job else "")
 
 
-def _sentences(line: _Line) -> Iterator[str]:
+def _sentences(line: _Line, wish: Wish) -> Iterator[str]:
+    ref = line.found.ref
     if line.refused:
-        yield f"{line.found.ref} is refused: {line.refused}"
-    yield from (f"{line.found.ref}: {each}" for each in line.found.notes)
-    yield from (f"{line.found.ref} changes: {each} It arrives paused." for each in line.found.changes)
+        yield f"{ref} is refused: {line.refused}"
+    yield from (f"{ref}: {each}" for each in line.found.notes)
+    yield from (f"{ref} changes: {each}" for each in line.found.changes)
     if line.differences:
-        yield f"{line.found.ref} changes: {len(line.differences)} of its next {TIMES} times differ. It arrives paused."
+        yield f"{ref} changes: {len(line.differences)} of its next {TIMES} times differ."
         yield from (f"  {_at(each.before)} there, {_at(each.after)} here" for each in line.differences)
+    if line.means_something_else and _pauses(line, wish) and not (line.job or line.refused):
+        yield f"{ref} arrives paused: look at it, then ostinato job resume JOB; or use --accept-changes."
 
 
 def _times(times: Sequence[datetime], now: datetime) -> str:

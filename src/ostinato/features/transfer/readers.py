@@ -1,5 +1,6 @@
 """Readers of other systems: they open files and tables, and rules make jobs of what is in them."""
 
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,20 +12,22 @@ from typing import Any, Final
 from ostinato.cli.client import path
 from ostinato.cli.verbs import ApiCalls, files_in
 from ostinato.config import Settings
-from ostinato.core.errors import Invalid, NotFound
+from ostinato.config.extras import need
+from ostinato.core.errors import NOT_READABLE, Invalid, NotFound, StoreUnavailable
 from ostinato.core.outcome import OutcomeKind
 from ostinato.core.times import zone
 from ostinato.features.transfer import tables
-from ostinato.features.transfer.rules import celery, seeds
+from ostinato.features.transfer.rules import celery, clouds, rq_scheduler, seeds, systemd
 from ostinato.features.transfer.rules import chronos as chronos_rules
 from ostinato.features.transfer.rules import crontab as crontab_rules
 from ostinato.features.transfer.rules.apscheduler import apscheduler_job
-from ostinato.features.transfer.rules.found import Reading, each, instant, text
-from ostinato.shapes.documents import listed, read_file
+from ostinato.features.transfer.rules.found import Found, Reading, Unmovable, each, instant, text
+from ostinato.shapes.documents import listed, read_file, read_text, read_yaml
 
 LARGEST: Final = 1024 * 1024  # bytes of a crontab
 LARGEST_EXPORT: Final = 512 * LARGEST  # bytes of an export of documents
 STDIN: Final = "-"
+ON: Final = re.compile(r"^on\s*:", re.MULTILINE)
 BEAT: Final = "django_celery_beat"  # the beginning of the names of its tables
 SHELL_TOO: Final = "Lines of a crontab are scripts: OSTINATO_ALLOW_SHELL=on is required too."
 
@@ -193,6 +196,94 @@ def _django_celery_beat(asked: Asked) -> Reading:
     return each(rows, lambda row: celery.periodic_task(row, schedules, asked.zone, asked.now), "name")
 
 
+def _rq_scheduler(asked: Asked) -> Reading:
+    """Read the jobs that wait in Redis; nothing is written there."""
+    need("rq", "redis", "A URL of Redis")
+    import redis
+
+    try:
+        with redis.Redis.from_url(asked.source) as there:
+            waiting = there.zrange(rq_scheduler.SCHEDULED, 0, -1, withscores=True)
+            rows = [
+                {"id": _decoded(job_id), "score": score, "stored": there.hgetall(rq_scheduler.JOB + _decoded(job_id))}
+                for job_id, score in waiting
+            ]
+    except (redis.RedisError, ValueError) as error:
+        raise StoreUnavailable(f"Redis does not answer: {error}.") from None
+
+    def read(row: Mapping[str, Any]) -> Found:
+        return rq_scheduler.scheduled_job(row["id"], row["score"], row["stored"], asked.zone, asked.now)
+
+    return each(rows, read, "id")
+
+
+def _decoded(value: bytes | str) -> str:
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def _kubernetes(asked: Asked) -> Reading:
+    """Read manifests, or the list of `kubectl get cronjobs -o yaml`; documents of other kinds are passed over."""
+    found = [one for file in files_in([Path(asked.source)]) for document in read_file(file) for one in _items(document)]
+    jobs = [one for one in found if isinstance(one, Mapping) and one.get("kind") == "CronJob"]
+    named = [{**one, "name": text((one.get("metadata") or {}).get("name"))} for one in jobs]
+    reading = each(named, lambda one: clouds.cron_job(one, asked.zone, asked.now), "name")
+    return replace(reading, notes=[] if jobs else [f"{asked.source} has no CronJob."])
+
+
+def _items(document: Any) -> Sequence[Any]:
+    items = document.get("items") if isinstance(document, Mapping) else document
+    return items if isinstance(items, list) else [document]
+
+
+def _github_actions(asked: Asked) -> Reading:
+    """Read workflow files, such as those of .github/workflows."""
+    jobs, refused = list[Found](), list[Unmovable]()
+    for file in files_in([Path(asked.source)]):
+        try:
+            # YAML reads the word `on` as true
+            for document in read_yaml(ON.sub('"on":', read_text(file, LARGEST)), str(file)):
+                jobs += clouds.workflow_file(file.stem, document)
+        except NOT_READABLE as error:
+            refused.append(Unmovable(file.name, "", str(error)))
+    return Reading(jobs, refused)
+
+
+def _eventbridge(asked: Asked) -> Reading:
+    """Read the JSON of `aws events list-rules`, or schedules of `aws scheduler get-schedule`."""
+    rows = [row for file in files_in([Path(asked.source)]) for one in read_file(file) for row in _rules(one)]
+    return each(rows, lambda row: clouds.event_rule(row, asked.zone, asked.now), "Name")
+
+
+def _rules(document: Any) -> Sequence[Any]:
+    rules = document.get("Rules") if isinstance(document, Mapping) else document
+    return rules if isinstance(rules, list) else [document]
+
+
+def _systemd(asked: Asked) -> Reading:
+    """Read a .timer file, or those of a folder, each with its service beside it."""
+    place, jobs, refused = Path(asked.source), list[Found](), list[Unmovable]()
+    files = sorted(place.glob("*.timer")) if place.is_dir() else [place]
+    if not files:
+        raise NotFound(f"{place} has no .timer file.")
+    for file in files:
+        try:
+            written = read_text(file, LARGEST)
+            service = file.with_name(systemd.service_of(file.stem, written))
+            beside = read_text(service, LARGEST) if service.is_file() else None
+            jobs += systemd.timer_jobs(file.stem, written, beside, asked.zone, asked.now)
+        except NOT_READABLE as error:
+            refused.append(Unmovable(file.name, "", str(error)))
+    return Reading(jobs, refused, _zone_warning(asked.timezone, asked.zone, asked.now, "timers without a zone"))
+
+
+def _zone_warning(chosen: str | None, zone_name: str, now: datetime, what: str) -> list[str]:
+    """Warn if this machine has another zone than the one that is assumed."""
+    here, there = now.astimezone(), now.astimezone(zone(zone_name))
+    if chosen is not None or here.utcoffset() == there.utcoffset():
+        return []
+    return [f"This machine is in {here:%Z (UTC%z)}; {what} are read in {zone_name}: see --timezone."]
+
+
 KINDS: Final[Mapping[str, Kind]] = {
     "hermes": Kind("postgresql://HOST/hermes --definitions sources/", _hermes),
     "pipelit": Kind("sqlite:///pipelit.db", _pipelit),
@@ -201,6 +292,11 @@ KINDS: Final[Mapping[str, Kind]] = {
     "apscheduler": Kind("sqlite:///jobs.sqlite", _apscheduler),
     "celery-beat": Kind("shop.celery:app", _celery_beat),
     "django-celery-beat": Kind("postgresql://HOST/shop", _django_celery_beat),
+    "kubernetes": Kind("cronjobs.yaml", _kubernetes),
+    "github-actions": Kind(".github/workflows", _github_actions),
+    "eventbridge": Kind("rules.json", _eventbridge),
+    "systemd": Kind("/etc/systemd/system", _systemd),
+    "rq-scheduler": Kind("redis://localhost:6379", _rq_scheduler),
 }
 
 
@@ -226,12 +322,7 @@ def crontab(api: ApiCalls, asked: Lines) -> Reading:
     read = crontab_rules.read_crontab(_text(asked.file, LARGEST, "no crontab"), zone_name, system=asked.system)
     wish = crontab_rules.CrontabWish(asked.file, asked.name, asked.task, asked.queue, asked.keep_cron)
     found, notes = crontab_rules.jobs_of(read, wish, now), list(read.notes)
-    here, there = now.astimezone(), now.astimezone(zone(zone_name))
-    if asked.timezone is None and here.utcoffset() != there.utcoffset():
-        notes.insert(
-            0,
-            f"This machine is in {here:%Z (UTC%z)}; lines above CRON_TZ are read in {zone_name}: see --timezone.",
-        )
+    notes = _zone_warning(asked.timezone, zone_name, now, "lines above CRON_TZ") + notes
     if asked.task == crontab_rules.COMMAND and (why := api.get(path("tasks", asked.task))["reason"]) is not None:
         notes.append(f"{why} {SHELL_TOO}")
     return replace(found, notes=notes)

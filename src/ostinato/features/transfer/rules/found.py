@@ -21,6 +21,7 @@ from ostinato.core.times import DAY, offset_at, passes, wall_at, zone
 
 TIMES: Final = 10  # due times that are compared
 SLIP: Final = timedelta(milliseconds=1)  # stores round to milliseconds
+HALF_A_YEAR: Final = 182 * DAY
 MOST_IN_A_NIGHT: Final = 5000
 
 Times = Callable[[datetime, int], Sequence[datetime]]  # the next due times after an instant
@@ -102,29 +103,31 @@ def by(schedule: Schedule, next_at: datetime | None = None) -> Times:
     return times
 
 
-def shifted(schedule: Cron, *, both_passes: bool) -> Times:
-    """Return the times of a cron expression as schedulers in Python often count them.
+def shifted(schedule: Cron, *, both_passes: bool, in_gap: bool = True) -> Times:
+    """Return the times of a cron expression by the wall clock, as most schedulers count them.
 
-    Of the times in a gap the first one counts, shifted by the gap. In a fold all count on the first pass only, or on
-    `both_passes`.
+    Of the times in a gap the first one counts, shifted by the gap, or none does (`in_gap`). In a fold all count on the
+    first pass only, or on `both_passes`.
     """
     pattern, tz = cron.parse(schedule.expression), zone(schedule.timezone)
 
     def times(after: datetime, n: int) -> Sequence[datetime]:
         begin = wall_at(after, tz) - DAY
-        return list(islice((at for at in _shifted(pattern, tz, begin, both_passes) if at > after), n))
+        return list(islice((at for at in _shifted(pattern, tz, begin, both_passes, in_gap) if at > after), n))
 
     return times
 
 
-def _shifted(pattern: cron.Pattern, tz: ZoneInfo, begin: datetime, both_passes: bool) -> Iterator[datetime]:
+def _shifted(
+    pattern: cron.Pattern, tz: ZoneInfo, begin: datetime, both_passes: bool, in_gap: bool
+) -> Iterator[datetime]:
     for _, walls in groupby(pattern.forward(begin), datetime.date):
         today, gap = set[datetime](), False
         for wall in walls:
             instants = passes(wall, tz)
             if instants:
                 today.update(instants if both_passes else instants[:1])
-            elif not gap:
+            elif in_gap and not gap:
                 gap = True
                 today.add(wall.replace(tzinfo=tz).astimezone(UTC))
         yield from sorted(today)
@@ -176,6 +179,11 @@ def other_nights(theirs: Times, schedule: Cron, now: datetime) -> str | None:
                 f"and {_shown(first.after)} here."
             )
     return None
+
+
+def changes_clocks(name: str, now: datetime) -> bool:
+    """Return True if the clocks of a zone change within half a year."""
+    return offset_at(now, zone(name)) != offset_at(now + HALF_A_YEAR, zone(name))
 
 
 def _between(times: Times, since: datetime, until: datetime) -> list[datetime]:
