@@ -123,6 +123,7 @@ KINDS: Final = {
     "job.resumed": "job resumed",
     "job.edited": "job edited",
     "job.created": "job created",
+    "job.imported": "job imported",
     "job.deleted": "job deleted",
     "job.redeclared": "job declared again",
     "job.cancelled": "job cancelled",

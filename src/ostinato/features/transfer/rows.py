@@ -1,6 +1,5 @@
 """Imports as rows: the record of each, and the jobs that came with it."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,7 +7,7 @@ from typing import Final
 from uuid import UUID
 
 from ostinato.core.lifecycle import Adopted
-from ostinato.core.model import Json, uuid_of
+from ostinato.core.model import uuid_of
 from ostinato.store import rows
 from ostinato.store.database import Tx
 from ostinato.store.rows import to_uuid
@@ -20,13 +19,12 @@ LISTED: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class ImportRow:
-    """The record of an import; `queues` is a JSON list."""
+    """The record of an import."""
 
     name: str
     kind: str
     source: str
     jobs: int
-    queues: Json
     at: datetime
     by: str
     undone_at: datetime | None
@@ -43,21 +41,16 @@ class Imports:
 
     def save(self, record: ImportRow, adopted: Sequence[Adopted], refs: Mapping[UUID, str]) -> list[UUID]:
         """Save jobs with the record of their import; return for each the job that is here now."""
-        queues = sorted({each.change.job.definition.queue for each in adopted})
 
         def note(tx: Tx, new: Sequence[Adopted]) -> None:
-            there = tx.row("get_import", name=record.name)
-            before = [] if there is None else json.loads(IMPORT.of(there).queues)
             tx.run(
-                "note_import", name=record.name, kind=record.kind, source=record.source, jobs=len(new),
-                queues=json.dumps(sorted({*before, *unknown})), now=record.at, by=record.by,
+                "note_import", name=record.name, kind=record.kind, source=record.source, jobs=len(new), now=record.at,
+                by=record.by,
             )  # fmt: skip
             ids = [each.change.job.id for each in new]
             if ids:
                 tx.run("insert_imported", [(job_id, record.name, refs[job_id]) for job_id in ids])
 
-        with self._database.read() as tx:
-            unknown = set(queues) - {name for (name,) in tx.rows("known_queues", names=queues)}
         return self._store.jobs.adopt(adopted, note)
 
     def get(self, name: str) -> ImportRow | None:
@@ -77,13 +70,10 @@ class Imports:
             found = tx.rows("imported_jobs", name=name, after=after, limit=limit)
         return [(to_uuid(job_id), int(version)) for job_id, version in found]
 
-    def end(self, record: ImportRow, now: datetime) -> None:
-        """Note that an import was undone, and remove the queues that only it has used."""
+    def end(self, name: str, now: datetime) -> None:
+        """Note that an import was undone. Queues stay: other processes remember which of them are there."""
         with self._database.write() as tx:
-            tx.run("end_import", name=record.name, now=now)
-            names = json.loads(record.queues)
-            if names:
-                tx.run("delete_unused_queues", names=names)
+            tx.run("end_import", name=name, now=now)
 
     def list(self) -> list[ImportRow]:
         """List the newest imports."""

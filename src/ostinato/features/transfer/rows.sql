@@ -1,8 +1,8 @@
 -- Imports from other systems.
 
 -- name: note_import
-INSERT INTO {imports} (name, kind, source, jobs, queues, at, by) VALUES (:name, :kind, :source, :jobs, :queues, :now, :by)
-ON CONFLICT (name) DO UPDATE SET jobs = {imports}.jobs + excluded.jobs, queues = excluded.queues
+INSERT INTO {imports} (name, kind, source, jobs, at, by) VALUES (:name, :kind, :source, :jobs, :now, :by)
+ON CONFLICT (name) DO UPDATE SET jobs = {imports}.jobs + excluded.jobs
 
 -- name: insert_imported
 INSERT INTO {imported} (job_id, of_import, ref)
@@ -12,10 +12,10 @@ WHERE true
 
 -- name: list_imports
 -- The newest first.
-SELECT name, kind, source, jobs, queues, at, by, undone_at FROM {imports} ORDER BY at DESC, name DESC LIMIT :limit
+SELECT name, kind, source, jobs, at, by, undone_at FROM {imports} ORDER BY at DESC, name DESC LIMIT :limit
 
 -- name: get_import
-SELECT name, kind, source, jobs, queues, at, by, undone_at FROM {imports} WHERE name = :name
+SELECT name, kind, source, jobs, at, by, undone_at FROM {imports} WHERE name = :name
 
 -- name: imported_jobs
 -- The next jobs of an import, each with its version.
@@ -29,12 +29,3 @@ WHERE i.of_import = :name AND j.deleted_at IS NULL
 
 -- name: end_import
 UPDATE {imports} SET undone_at = :now WHERE name = :name
-
--- name: known_queues
-SELECT name FROM {queues} WHERE name {in: names text}
-
--- name: delete_unused_queues
--- Queues that came with an import, unless something uses them or they were changed since.
-DELETE FROM {queues} WHERE name {in: names text} AND paused_at IS NULL AND max_queued IS NULL
-  AND NOT EXISTS (SELECT 1 FROM {jobs} AS j WHERE j.queue = {queues}.name)
-  AND NOT EXISTS (SELECT 1 FROM {live} AS l WHERE l.queue = {queues}.name)

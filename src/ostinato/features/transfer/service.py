@@ -32,7 +32,7 @@ class WantedJob:
 
 
 @dataclass(frozen=True, slots=True)
-class TakenJob:
+class ImportedJob:
     """The answer for one job: the job that is here now, or the reason why there is none."""
 
     ref: str
@@ -70,14 +70,14 @@ class ImportService:
         *,
         by: str,
         dry_run: bool,
-    ) -> list[TakenJob]:
+    ) -> list[ImportedJob]:
         """Adopt jobs, those that can be; a job that is here already stays as it is. `dry_run`: write nothing."""
         now = self._clock.now()
         made = [self._adopted(each, now, by, name) for each in wanted]
         adopted = {place: each for place, each in enumerate(made) if isinstance(each, Adopted)}
         there = self._there(list(adopted.values()))
         if not dry_run and adopted:
-            record = ImportRow(name, kind, source, 0, "[]", now, by, None)
+            record = ImportRow(name, kind, source, 0, now, by, None)
             refs = {each.change.job.id: wanted[place].ref for place, each in adopted.items()}
             ids = self._rows.save(record, list(adopted.values()), refs)
             there |= {job_id: row for job_id, row in self._store.jobs.get(ids).items() if job_id not in refs}
@@ -123,16 +123,16 @@ class ImportService:
         expired: Expired,
         *,
         dry_run: bool,
-    ) -> TakenJob:
+    ) -> ImportedJob:
         if isinstance(adopted, OstinatoError):
-            return TakenJob(ref, refused=str(adopted))
+            return ImportedJob(ref, refused=str(adopted))
         new = adopted.change.job
         row = there.get(new.id)
         job = new if row is None else row.job
         times = foreseen(_unpaused(job, now), now, TIMES, expired).times
         described = describe(job.schedule, job.facts.anchor)
         is_new = row is None
-        return TakenJob(
+        return ImportedJob(
             ref, None if is_new and dry_run else job, is_new and not dry_run, None, times, described,
             job.definition.task in knows,
         )  # fmt: skip
@@ -151,7 +151,7 @@ class ImportService:
 
     def undo(self, name: str, after: UUID | None, limit: int, *, by: str) -> Undone:
         """Remove the next jobs of an import with their rows, but for those that were edited since."""
-        record, now = self.get(name), self._clock.now()
+        name, now = self.get(name).name, self._clock.now()
         found = self._rows.jobs(name, limit, after or FIRST)
         deleted = [job_id for job_id, version in found if version == UNCHANGED]
         if deleted:
@@ -160,7 +160,7 @@ class ImportService:
             )
             self._store.history.remove(at_rest)
         if len(found) < limit:
-            self._rows.end(record, now)
+            self._rows.end(name, now)
         spared = [job_id for job_id, version in found if version != UNCHANGED]
         return Undone(deleted, spared, found[-1][0] if len(found) == limit else None)
 

@@ -17,7 +17,7 @@ from ostinato.core.payload import encode_result
 from ostinato.endpoints.table import Ask
 from ostinato.features.sources.rules import definition_of, read_source
 from ostinato.features.transfer.rows import ImportRow
-from ostinato.features.transfer.service import TakenJob, Undone, WantedJob
+from ostinato.features.transfer.service import ImportedJob, Undone, WantedJob
 from ostinato.shapes.answers import JsonObject, refused
 from ostinato.shapes.base import Instant, RequestBody, Switch, Text, Whole
 from ostinato.shapes.job_body import JobBody, new_definition
@@ -140,7 +140,7 @@ class TakenAnswer(JsonObject):
     knows_task: bool
 
     @classmethod
-    def of(cls, taken: TakenJob) -> Self:
+    def of(cls, taken: ImportedJob) -> Self:
         return cls(
             ref=taken.ref, job=None if taken.job is None else taken.job.id, made=taken.made, refused=taken.refused,
             next=list(taken.next), schedule_description=taken.described, knows_task=taken.knows_task,

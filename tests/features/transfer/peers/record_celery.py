@@ -106,7 +106,7 @@ def tables():
     }.items():
         PeriodicTask.objects.create(name=name, task="shop.tasks.work", **more)
     with sqlite3.connect(file) as connection:
-        return [line for line in connection.iterdump() if "django_celery_beat" in line]
+        return [line for line in connection.iterdump() if '"django_celery_beat_' in line]
 
 
 def main():

@@ -5,7 +5,6 @@ CREATE TABLE {imports} (
     kind {text} NOT NULL,
     source {text} NOT NULL,          -- where it was read from, without a password
     jobs {bigint} NOT NULL CHECK (jobs >= 0),
-    queues {json} NOT NULL,          -- queues that were new with it: removed with an undo, if nothing uses them
     at {instant} NOT NULL,
     by {text} NOT NULL,
     undone_at {instant}

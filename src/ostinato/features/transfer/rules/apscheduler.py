@@ -22,6 +22,7 @@ from ostinato.features.transfer.rules.found import (
     once,
     other_nights,
     shifted,
+    since,
     text,
     without_empty,
 )
@@ -122,7 +123,7 @@ def _when(trigger: object, next_at: datetime | None, now: datetime) -> _When:
         case "DateTrigger":
             return _date(state)
         case "CronTrigger":
-            return _cron(state, now)
+            return _cron(state, next_at, now)
         case kind:
             raise Invalid(f"The trigger {kind} has no counterpart: make one job for each of its parts.")
 
@@ -155,7 +156,7 @@ def _date(state: Mapping[str, Any]) -> _When:
     return _When({"at": at.isoformat()}, once(at), f"at {at.isoformat()}", {})
 
 
-def _cron(state: Mapping[str, Any], now: datetime) -> _When:
+def _cron(state: Mapping[str, Any], next_at: datetime | None, now: datetime) -> _When:
     fields = {field.state["name"]: field.state["expressions"] for field in state["fields"]}
     timezone = zone_name(state.get("timezone"))
     for name, only in {"year": "*", "week": "*", "second": "0"}.items():
@@ -171,9 +172,10 @@ def _cron(state: Mapping[str, Any], now: datetime) -> _When:
     schedule = Cron(" ".join([*parts, weekdays]), timezone)
     written = " ".join(f"{name}='{_all(fields[name], name)}'" for name in BOUNDS if _all(fields[name], name) != "*")
     times = shifted(schedule, both_passes=True)
+    begin = None if next_at is None else next_at - timedelta(seconds=state.get("jitter") or 0)
     return _When(
-        {"cron": schedule.expression, "timezone": timezone}, times, f"cron {written} {timezone}", _bounds(state),
-        other_nights(times, schedule, now),
+        {"cron": schedule.expression, "timezone": timezone}, since(times, begin), f"cron {written} {timezone}",
+        _bounds(state), other_nights(times, schedule, now),
     )  # fmt: skip
 
 

@@ -23,6 +23,7 @@ from ostinato.features.transfer.rules.found import (
     once,
     other_nights,
     shifted,
+    since,
     text,
     whole,
     without_empty,
@@ -87,6 +88,7 @@ def periodic_task(row: Row, schedules: Mapping[str, Mapping[int, Row]], timezone
         "start_time": instant(row.get("start_time")), "description": row.get("description"),
     }  # fmt: skip
     args, kwargs = (json.loads(text(row.get(name)) or default) for name, default in (("args", "[]"), ("kwargs", "{}")))
+    when = replace(when, times=since(when.times, state.next_at))
     found = _found(text(row["name"]), text(row["task"]), when, state, args, kwargs, options)
     if enabled or is_over:
         return found

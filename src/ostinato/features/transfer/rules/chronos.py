@@ -21,6 +21,7 @@ from ostinato.features.transfer.rules.found import (
     instant,
     never,
     once,
+    since,
     text,
     whole,
     without_empty,
@@ -120,7 +121,7 @@ def _schedule(document: Document, state: FormerState) -> tuple[dict[str, Any], T
         expression, zone = text(document.get("cronExpression")), text(document.get("timezone")) or "UTC"
         if expression:
             cron = Cron(_without_seconds(expression), zone)
-            return {"cron": cron.expression, "timezone": zone}, by(cron), f"{expression} {zone}"
+            return {"cron": cron.expression, "timezone": zone}, since(by(cron), state.next_at), f"{expression} {zone}"
         period = whole(document.get("interval")) * MILLISECOND
         if not period:
             raise Invalid("It is RECURRING, but has neither a cronExpression nor an interval.")

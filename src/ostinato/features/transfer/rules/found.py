@@ -23,6 +23,7 @@ TIMES: Final = 10  # due times that are compared
 SLIP: Final = timedelta(milliseconds=1)  # stores round to milliseconds
 HALF_A_YEAR: Final = 182 * DAY
 MOST_IN_A_NIGHT: Final = 5000
+MOST_BYTES: Final = 500_000  # of the runs of one job in a request
 
 Times = Callable[[datetime, int], Sequence[datetime]]  # the next due times after an instant
 
@@ -93,14 +94,9 @@ def every(period: timedelta, next_at: datetime | None) -> Times:
     return times
 
 
-def by(schedule: Schedule, next_at: datetime | None = None) -> Times:
-    """Return the times of a schedule that means the same here; none before `next_at`."""
-
-    def times(after: datetime, n: int) -> Sequence[datetime]:
-        begin = after if next_at is None else max(after, next_at - timedelta(microseconds=1))
-        return preview(schedule, begin, begin, n)
-
-    return times
+def by(schedule: Schedule) -> Times:
+    """Return the times of a schedule that means the same here."""
+    return lambda after, n: preview(schedule, after, after, n)
 
 
 def shifted(schedule: Cron, *, both_passes: bool, in_gap: bool = True) -> Times:
@@ -131,6 +127,14 @@ def _shifted(
                 gap = True
                 today.add(wall.replace(tzinfo=tz).astimezone(UTC))
         yield from sorted(today)
+
+
+def since(times: Times, begin: datetime | None) -> Times:
+    """Return the times from an instant on: none is due before the next time that the other system has noted."""
+    if begin is None:
+        return times
+    just_before = begin - timedelta(microseconds=1)
+    return lambda after, n: times(max(after, just_before), n)
 
 
 def once(at: datetime) -> Times:
@@ -266,9 +270,21 @@ def as_request(found: Found, *, runs: bool, paused_at: datetime | None) -> dict[
     if state.counted:
         written["counted"] = {kind.value: count for kind, count in state.counted.items() if count}
     if runs and state.runs:
-        written["runs"] = [_run(run) for run in state.runs]
+        written["runs"] = _newest(state.runs)
     body = {"ref": found.ref, "id": None if found.id is None else str(found.id), "state": written}
     return without_empty({**body, "job": found.job, "source": found.source})
+
+
+def _newest(runs: Sequence[PastRun]) -> list[dict[str, Any]]:
+    """Return the newest runs that fit into a request; the others stay counted."""
+    found, size = list[dict[str, Any]](), 0
+    for run in sorted(runs, key=lambda run: run.started_at, reverse=True):
+        one = _run(run)
+        size += len(json.dumps(one))
+        if size > MOST_BYTES:
+            break
+        found.append(one)
+    return found[::-1]
 
 
 STATE: Final = (

@@ -17,6 +17,7 @@ from ostinato.features.transfer.rules.found import (
     every,
     instant,
     once,
+    since,
     text,
     whole,
     without_empty,
@@ -84,7 +85,8 @@ def _when(
     if meta.get("cron_string"):
         name = timezone if meta.get("use_local_timezone") else "UTC"
         cron = Cron(text(meta["cron_string"]), name)
-        return {"cron": cron.expression, "timezone": name}, by(cron), f"{cron.expression} {name}", _nights(name, now)
+        times = since(by(cron), next_at)
+        return {"cron": cron.expression, "timezone": name}, times, f"{cron.expression} {name}", _nights(name, now)
     return {"at": next_at.isoformat()}, once(next_at), f"at {next_at.isoformat()}", []
 
 

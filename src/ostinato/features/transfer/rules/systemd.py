@@ -142,7 +142,7 @@ def calendar(written: str, timezone: str) -> Cron:
     weekdays = words.pop(0) if words and words[0][:3].lower() in WEEKDAYS else "*"
     date = words.pop(0) if words and "-" in words[0] else "*-*-*"
     clock = words.pop(0) if words else "00:00:00"
-    if words:
+    if words or clock.count(":") not in (1, 2) or date.count("-") not in (1, 2):
         raise Invalid(f"{written!r} is not a calendar expression that is read here.")
     if "~" in date:
         raise Invalid(f"{written!r} counts from the end of the month, which cron cannot.")
