@@ -110,7 +110,11 @@ def test_values_of_the_standard_library_are_read():
     }  # fmt: skip
     del given["many"][4:]
     for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
-        assert read_pickle(pickle.dumps(given, protocol), ALLOWED) == given
+        found = read_pickle(pickle.dumps(given, protocol), ALLOWED)
+        assert (found.pop("zone").key, found) == (
+            "Europe/Paris",
+            {name: given[name] for name in given if name != "zone"},
+        )
 
 
 @given(some.binary(max_size=300))

@@ -57,6 +57,7 @@ class _When:
     written: str
     more: Mapping[str, Any]  # further fields of the job: end_at, jitter
     changes: str | None = None
+    next_at: datetime | None = None  # without its jitter
 
 
 def apscheduler_job(row: Mapping[str, Any], now: datetime) -> Found:
@@ -77,7 +78,7 @@ def apscheduler_job(row: Mapping[str, Any], now: datetime) -> Found:
     }  # fmt: skip
     return Found(
         ref=text(state["id"]), title=state["func"], schedule=when.written, job=without_empty(job),
-        state=FormerState(next_at=next_at, paused_at=None if next_at is not None else now), times=when.times,
+        state=FormerState(next_at=when.next_at or next_at, paused_at=None if next_at is not None else now), times=when.times,
         changes=tuple(changes), notes=("it is paused there.",) if next_at is None else (),
     )  # fmt: skip
 
@@ -146,7 +147,7 @@ def _interval(state: Mapping[str, Any], next_at: datetime | None) -> _When:
     bounds, begun = _bounds(state), instant(_aware(state.get("start_date")))
     if state.get("jitter") and next_at is not None and begun is not None:  # the next time has its jitter in it
         next_at = begun + (next_at - begun) // period * period
-    return _When({"every": format_duration(period)}, every(period, next_at), f"every {period}", bounds)
+    return _When({"every": format_duration(period)}, every(period, next_at), f"every {period}", bounds, None, next_at)
 
 
 def _date(state: Mapping[str, Any]) -> _When:
