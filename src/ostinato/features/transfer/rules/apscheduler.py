@@ -78,8 +78,8 @@ def apscheduler_job(row: Mapping[str, Any], now: datetime) -> Found:
     }  # fmt: skip
     return Found(
         ref=text(state["id"]), title=state["func"], schedule=when.written, job=without_empty(job),
-        state=FormerState(next_at=when.next_at or next_at, paused_at=None if next_at is not None else now), times=when.times,
-        changes=tuple(changes), notes=("it is paused there.",) if next_at is None else (),
+        state=FormerState(next_at=when.next_at or next_at, paused_at=None if next_at is not None else now),
+        times=when.times, changes=tuple(changes), notes=("it is paused there.",) if next_at is None else (),
     )  # fmt: skip
 
 

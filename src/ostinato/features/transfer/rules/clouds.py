@@ -9,11 +9,10 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from ostinato.core.duration import format_duration, parse_duration
 from ostinato.core.errors import Invalid
 from ostinato.core.lifecycle import FormerState
 from ostinato.core.schedule import Cron
-from ostinato.core.zones import zone
+from ostinato.core.times import format_duration, parse_duration, zone
 from ostinato.features.transfer.rules.found import (
     Found,
     by,

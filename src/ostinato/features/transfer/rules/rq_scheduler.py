@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from ostinato.core.duration import format_duration
 from ostinato.core.errors import Invalid
 from ostinato.core.lifecycle import FormerState
 from ostinato.core.schedule import Cron
+from ostinato.core.times import format_duration
 from ostinato.features.transfer.rules.found import (
     Found,
     Times,

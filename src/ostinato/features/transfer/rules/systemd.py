@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from ostinato.core.duration import format_duration, parse_duration
 from ostinato.core.errors import Invalid
 from ostinato.core.schedule import Cron
-from ostinato.core.zones import zone_names
+from ostinato.core.times import format_duration, parse_duration, zone_names
 from ostinato.features.transfer.rules.found import Found, Times, every, other_nights, shifted, without_empty
 
 Section = Mapping[str, Sequence[str]]
