@@ -126,6 +126,9 @@ admin     PATCH  /api/v1/sources/{name}
 admin     DELETE /api/v1/sources/{name}
 operator  POST   /api/v1/sources/{name}/run
 viewer    GET    /api/v1/sources/{name}/records
+viewer    GET    /api/v1/sources/{name}/state
+admin     PUT    /api/v1/sources/{name}/state
+admin     DELETE /api/v1/sources/{name}/state
 open      GET    /static/{name}
 open      GET    /login
 open      POST   /login
@@ -355,4 +358,5 @@ BODIES: dict[str, Callable[[Things], Any]] = {
     "POST /sources/apply": lambda things: {"sources": [things.source()]},
     "PUT /sources/{name}": Things.source,
     "PATCH /sources/{name}": lambda _: ANOTHER,
+    "PUT /sources/{name}/state": lambda _: {"cursor": "2026-01-01"},
 }

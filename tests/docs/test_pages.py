@@ -77,6 +77,8 @@ PUT    /sources/{name}          source apply
 PATCH  /sources/{name}          source apply
 DELETE /sources/{name}          source delete
 POST   /sources/{name}/run      source run
+PUT    /sources/{name}/state    source state set
+DELETE /sources/{name}/state    source state reset
 """
 
 

@@ -108,7 +108,7 @@ def _source(body: dict[str, Any]) -> None:
         body["response"]["unique"] = names
     _write(body, names)
     if body.get("incremental"):
-        body["incremental"] |= {"from": f"max({names[0]})", "overlap": None}
+        body["incremental"] = {"from": f"max({names[0]})", "param": "since"}
 
 
 def _write(body: dict[str, Any], names: list[str]) -> None:

@@ -120,9 +120,14 @@ class PlayedRuns:
         return True
 
     @asynccontextmanager
-    async def request(self, _method, url, *, params, **_):
-        first = int(dict(params)["offset"])
-        yield _Reply(url, json.dumps(self.records[first : first + PAGE]).encode(), self.tick)
+    async def request(self, _method, url, *, params, headers, **_):
+        asked = dict(params)
+        first, records = int(asked["offset"]), self.answer(asked | headers)
+        yield _Reply(url, json.dumps(records[first : first + PAGE]).encode(), self.tick)
+
+    def answer(self, _asked: dict[str, str]) -> list[dict[str, Any]]:
+        """Return all records of the API for a request."""
+        return self.records
 
     # -- the table
 

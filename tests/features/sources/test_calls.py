@@ -34,6 +34,7 @@ REQUESTS = {
     "greatest": GreatestRequest(TARGET, NUMBER),
     "has_stored": TARGET,
     "pack": PackRequest(TARGET, ROWS),
+    "state": TARGET,
     "stage": StageRequest(STAGED, 7),
     "store": StoreRequest(TARGET, [ROWS], lambda stored: {"new": stored.written.inserted}),
     "publish": PublishRequest(STAGED, lambda _: {}, "", 1.0),

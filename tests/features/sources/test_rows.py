@@ -8,7 +8,7 @@ import pytest
 from ostinato.core.errors import Invalid, LeaseLost, StoreError
 from ostinato.features.sources.databases import Reach
 from ostinato.features.sources.filling import Moments
-from ostinato.features.sources.rows import Hold, SourceRecords
+from ostinato.features.sources.rows import Hold, SourceRecords, _Saving
 from ostinato.features.sources.rules.tables import ColumnType, MappedColumn, TableState, Target
 from tests.build import NOW, SECOND
 from tests.store.conftest import LEASE, together
@@ -185,7 +185,8 @@ def test_a_cell_is_read_as_it_was_stored_whichever_way_it_went(records, hold, ce
     assert insert(records, hold, [row]) == 1
     (first,) = records.newest(TARGET, 10)
     records.delete_rows(TARGET)
-    records._insert(TARGET, [[row]], hold, checkpoint, Moments("2026-11-16T12:00:00.000000Z"), quickly=False)
+    saving = _Saving(checkpoint, None, NOW)
+    records._insert(TARGET, [[row]], hold, saving, Moments("2026-11-16T12:00:00.000000Z"), quickly=False)
     (second,) = records.newest(TARGET, 10)
     assert first | {"id": 0} == second | {"id": 0}
     assert {name: first[name] for name in cells if name not in ("at", "more")} == {

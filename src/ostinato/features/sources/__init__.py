@@ -6,6 +6,7 @@ from ostinato.feature import Feature
 
 FEATURE: Final = Feature(
     package=__name__,
+    tables=("source_states",),
     tasks=("fetch",),
     secrets={"fetch": "source"},
     extra="sources",

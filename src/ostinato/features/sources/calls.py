@@ -12,7 +12,8 @@ from ostinato.core.errors import Invalid
 from ostinato.core.model import Live
 from ostinato.core.payload import encode
 from ostinato.features.sources.rows import Hold, SourceRecords, Stored
-from ostinato.features.sources.rules.tables import MappedColumn, Row, Target
+from ostinato.features.sources.rules.tables import Cell, MappedColumn, Row, Target
+from ostinato.features.sources.states import SourceStates
 from ostinato.store.kernel import Kernel, TaskCall
 from ostinato.task import CallReply
 
@@ -51,6 +52,7 @@ class StoreRequest:
     chunks: Iterable[Sequence[Row]]
     checkpoint: Callable[[Stored], object]
     at: str = ""
+    state: Cell = None  # the new state of the source, if it advances
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,10 @@ def _has_stored(kernel: Kernel, _live: Live, target: Target) -> CallReply:
     return CallReply(bool(kernel.part(SourceRecords).newest(target, 1)))
 
 
+def _state(kernel: Kernel, live: Live, _target: Target) -> CallReply:
+    return CallReply(kernel.part(SourceStates).get(live.job_id))
+
+
 def _stage(kernel: Kernel, live: Live, asked: StageRequest) -> CallReply:
     return CallReply(kernel.part(SourceRecords).stage(asked.target, _hold(live), asked.expected))
 
@@ -87,7 +93,7 @@ def _pack(kernel: Kernel, _live: Live, asked: PackRequest) -> CallReply:
 def _store(kernel: Kernel, live: Live, page: StoreRequest) -> CallReply:
     checkpoint, now = _text_of(page.checkpoint), kernel.clock.now()
     records = kernel.part(SourceRecords)
-    stored = records.insert(page.target, page.chunks, _hold(live), checkpoint, now, page.at)
+    stored = records.insert(page.target, page.chunks, _hold(live), checkpoint, now, page.at, page.state)
     return CallReply(stored, checkpoint(stored))
 
 
@@ -119,6 +125,7 @@ CALLS: Final = {
     "open": _call(Target, _open),
     "greatest": _call(GreatestRequest, _greatest),
     "has_stored": _call(Target, _has_stored),
+    "state": _call(Target, _state),
     "stage": _call(StageRequest, _stage),
     "pack": _call(PackRequest, _pack),
     "store": _call(StoreRequest, _store),

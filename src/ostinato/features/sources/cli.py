@@ -14,6 +14,8 @@ from ostinato.features.sources.rules.definition import FirstFetch
 from ostinato.shapes.documents import listed, read_file
 
 source = typer.Typer(rich_markup_mode=None)
+state = typer.Typer(rich_markup_mode=None, help="How far a source has read: get, set, reset.")
+source.add_typer(state, name="state")
 GROUPS: Final = {"source": source}
 
 
@@ -142,6 +144,59 @@ def test(
     if len(definitions) != 1:
         raise Invalid(f"{file} has {len(definitions)} sources: test one source at a time.")
     api.tell(api.post("/sources/test", definitions[0]), _tried)
+
+
+# -- the state
+
+PartOption = Annotated[str, typer.Option("--part", metavar="P", help="A part of the source.")]
+
+
+@state.command("get")
+@verb
+def get_state(api: ApiCalls, name: SourceArgument) -> None:
+    """Show how far a source has read."""
+    now = api.now()
+    columns = (
+        Column("Part", lambda row: row["part"] or "all"),
+        Column("Cursor", lambda row: row["cursor"]),
+        Column("Saved", lambda row: when(row["saved_at"], now)),
+    )
+    api.tell(
+        api.get(path("sources", name, "state")),
+        lambda answer: Listing(columns, answer["states"], "This source has no state yet."),
+    )
+
+
+@state.command("set")
+@verb
+def set_state(
+    api: ApiCalls,
+    name: SourceArgument,
+    cursor: Annotated[
+        str, typer.Argument(metavar="CURSOR", help="The value from which the next run asks for records.")
+    ],
+    part: PartOption = "",
+) -> None:
+    """Set how far a source has read. Refused while it runs."""
+    answer = api.ask(
+        "PUT", path("sources", name, "state"), body={"cursor": cursor.removeprefix("cursor="), "part": part}
+    )
+    api.tell(answer, lambda answer: Sentences([f"{name} asks for records from {answer['cursor']} on."]))
+
+
+@state.command("reset")
+@verb
+def reset_state(
+    api: ApiCalls,
+    name: SourceArgument,
+    part: PartOption = "",
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Forget how far a source has read: the next run begins anew. Refused while it runs."""
+    if not yes:
+        _ask(f"Let {name} fetch everything again?", "A reset fetches everything again: confirm with --yes.")
+    answer = api.ask("DELETE", path("sources", name, "state"), query={"part": part} if part else {})
+    api.tell(answer, lambda answer: Sentences([answer["message"]]))
 
 
 # -- files

@@ -11,6 +11,7 @@ from ostinato.features.sources.shapes import (
     ApplyBody,
     Changes,
     DeleteQuery,
+    PartQuery,
     PlanAnswer,
     RecordList,
     RecordQuery,
@@ -19,6 +20,11 @@ from ostinato.features.sources.shapes import (
     SourceAnswer,
     SourceGone,
     SourceList,
+    StateAnswer,
+    StateBody,
+    StateGone,
+    StateList,
+    StateQuery,
     TriedAnswer,
     Written,
 )
@@ -100,6 +106,26 @@ def list_records(ask: Ask, name: Name, asked: RecordQuery) -> RecordList:
     found = list(_sources(ask).records(name, asked.limit))
     view = _sources(ask).get(name)
     return RecordList(records=found, table=view.source.table if view.source else "", limit=asked.limit)
+
+
+@TABLE.get("/sources/{name}/state", Role.VIEWER)
+def get_source_state(ask: Ask, name: Name, asked: StateQuery) -> StateList:
+    """Get how far a source has read, by part."""
+    found = _sources(ask).states(name, after=asked.after or None, limit=asked.limit)
+    return StateList(states=[StateAnswer.of(state) for state in found])
+
+
+@TABLE.put("/sources/{name}/state", Role.ADMIN)
+def set_source_state(ask: Ask, name: Name, body: StateBody) -> StateAnswer:
+    """Set the value from which the next run asks for records; 409 while a run is in progress."""
+    return StateAnswer.of(_sources(ask).set_state(name, body.cursor, part=body.part))
+
+
+@TABLE.delete("/sources/{name}/state", Role.ADMIN)
+def reset_source_state(ask: Ask, name: Name, asked: PartQuery) -> StateGone:
+    """Forget how far a source has read: the next run begins anew. 409 while a run is in progress."""
+    forgotten = _sources(ask).reset_state(name, part=asked.part or None)
+    return StateGone(message=f"Source {name} begins anew with its next run.", forgotten=forgotten)
 
 
 def _sources(ask: Ask) -> SourceService:

@@ -19,6 +19,7 @@ from ostinato.shapes.base import WrongField
 
 RECORDS: Final = 20
 RUNS: Final = 10
+STATES: Final = 20  # parts
 MOST_ASKED: Final = 100
 SHOWN_ROWS: Final = 25  # rows of a test fetch
 CHANGES: Final = (("completed", "inserted"), ("running", "updated"), ("failed", "deleted"))  # their colours
@@ -46,6 +47,7 @@ def show(visit: PageRequest) -> Response:
     return visit.page(
         "source.html",
         view=view,
+        states=visit.part(SourceService).states(view.name, limit=STATES),
         changes=[_bar_of(run) for run in reversed(runs)],
         kinds=CHANGES,
         columns=list(records[0]) if records else [],

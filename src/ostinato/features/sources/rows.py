@@ -86,6 +86,23 @@ class Opened(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class _Saving:
+    """The checkpoint and the state that are saved with a page."""
+
+    checkpoint: Callable[[Stored], str]
+    state: Cell
+    now: datetime
+
+    def save(self, tx: Tx, hold: Hold, stored: Stored) -> None:
+        _save(tx, hold, self.checkpoint(stored))
+        if self.state is not None:
+            tx.run(
+                "save_source_state",
+                id=hold.execution_id, fence=hold.fence, part="", cursor=json.dumps(self.state), now=self.now,
+            )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
 class _Prepared:
     """The statements of a target's table."""
 
@@ -243,30 +260,31 @@ class SourceRecords:
         checkpoint: Callable[[Stored], str],
         now: datetime,
         at: str = "",
+        state: Cell = None,
     ) -> Stored:
-        """Store a page and its checkpoint, which `checkpoint` makes of the result.
+        """Store a page, its checkpoint, which `checkpoint` makes of the result, and the new state of the source.
 
         Raise LeaseLost if its run may no longer write. `chunks` may be iterated twice.
         """
         moments = Moments(_instant(now), at)
         try:
-            return self._insert(target, chunks, hold, checkpoint, moments, quickly=True)
+            return self._insert(target, chunks, hold, _Saving(checkpoint, state, now), moments, quickly=True)
         except Duplicate:  # another process has just stored one of them
-            return self._insert(target, chunks, hold, checkpoint, moments, quickly=False)
+            return self._insert(target, chunks, hold, _Saving(checkpoint, state, now), moments, quickly=False)
 
     def _insert(
         self,
         target: Target,
         chunks: Chunks,
         hold: Hold,
-        checkpoint: Callable[[Stored], str],
+        saving: "_Saving",
         moments: Moments,
         quickly: bool,
     ) -> Stored:
         if not target.database:
             with self._database.fill() as tx:
                 stored = self._fill(Fill(tx, target, moments), chunks, quickly)
-                _save(tx, hold, checkpoint(stored))
+                saving.save(tx, hold, stored)
             return stored
         self._require_hold(hold)
         with self.places.of(target).fill() as tx:
@@ -274,7 +292,7 @@ class SourceRecords:
                 self._move_fence(tx, target, self._known(target).fences, hold)
             stored = self._fill(Fill(tx, target, moments), chunks, quickly)
         with self._database.write() as tx:
-            _save(tx, hold, checkpoint(stored))
+            saving.save(tx, hold, stored)
         return stored
 
     def publish(

@@ -52,3 +52,33 @@ UNION ALL
 SELECT '', c.name
 FROM sqlite_schema s CROSS JOIN pragma_table_info(s.name) c
 WHERE s.type = 'table' AND lower(s.name) = lower(:name) AND :schema = '' AND c.pk > 0
+
+-- name: save_source_state
+-- The state of a source, if its run still holds its execution.
+INSERT INTO {source_states} (job_id, part, cursor, saved_at)
+SELECT l.job_id, :part, :cursor, :now FROM {live} l
+WHERE l.id = :id AND l.fence = :fence AND l.cancel_asked_at IS NULL
+ON CONFLICT (job_id, part) DO UPDATE SET cursor = :cursor, saved_at = :now
+
+-- name: get_source_state
+SELECT cursor, saved_at FROM {source_states} WHERE job_id = :job AND part = :part
+
+-- name: list_source_states
+-- The states of a source, by part.
+SELECT part, cursor, saved_at FROM {source_states} WHERE job_id = :job AND part > :after ORDER BY part LIMIT :limit
+
+-- name: set_source_state
+-- The state that a person sets, unless a run of the job is in progress.
+INSERT INTO {source_states} (job_id, part, cursor, saved_at)
+SELECT j.id, :part, :cursor, :now FROM {jobs} j
+WHERE j.id = :job AND NOT EXISTS (SELECT 1 FROM {live} l WHERE l.job_id = :job AND l.worker_id IS NOT NULL)
+ON CONFLICT (job_id, part) DO UPDATE SET cursor = :cursor, saved_at = :now
+
+-- name: source_is_running
+SELECT 1 FROM {live} WHERE job_id = :job AND worker_id IS NOT NULL LIMIT 1
+
+-- name: reset_source_state
+DELETE FROM {source_states} WHERE job_id = :job AND part = :part
+
+-- name: reset_source_states
+DELETE FROM {source_states} WHERE job_id = :job

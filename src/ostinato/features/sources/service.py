@@ -15,6 +15,9 @@ into jobs. A definition is plain values, from YAML or JSON; Invalid names the wr
                                             limits.maxDeleted for it
     sources.delete(name, with_data=False)   the definition, and its rows if asked       rows deleted
     sources.records(name, limit)            the newest rows, by column                  [dict]
+    sources.states(name)                    how far it has read, by part                [SourceState]
+    sources.set_state(name, cursor)         read on from there                          SourceState
+    sources.reset_state(name)               read everything again                       rows forgotten
     sources.test(definition, here)          one page fetched and mapped, nothing stored Tried
 
 `here` comes from the caller: the zone of schedules that name none, and the addresses that may be called.
@@ -42,6 +45,8 @@ from ostinato.features.sources.rows import SourceRecords
 from ostinato.features.sources.rules import Source, definition_of, key_of, read_source, source_of
 from ostinato.features.sources.rules.definition import FirstFetch
 from ostinato.features.sources.rules.jobs import TASK, grid_of, is_source, written_of
+from ostinato.features.sources.rules.windows import read_cell
+from ostinato.features.sources.states import WHOLE, SourceState, SourceStates
 from ostinato.service import Service
 from ostinato.service.views import JobView
 
@@ -113,6 +118,7 @@ class SourceService:
         self._store, self._clock, self._jobs, self._app = service.store, service.clock, service.jobs, service.app
         self._records = self._store.part(SourceRecords)
         self._foreign = ForeignDatabases(self._records)
+        self._states = self._store.part(SourceStates)
 
     # -- questions
 
@@ -145,6 +151,30 @@ class SourceService:
         with _as_it_stands():
             return self._foreign.ask(target, lambda: self._records.newest(target, limit))
 
+    def states(self, name: str, *, after: str | None = None, limit: int = 100) -> Sequence[SourceState]:
+        """List how far a source has read, by part, after one of them."""
+        return self._states.list(self.get(name).job.id, after, limit)
+
+    def set_state(self, name: str, cursor: object, *, part: str = WHOLE) -> SourceState:
+        """Let the next run ask for records from this value on; Conflict while a run is in progress."""
+        view = self.get(name)
+        asked = _readable(view).incremental
+        if asked is None or asked.by_rows:
+            raise Conflict(f"The source {name!r} has no state: write `incremental` with a `cursor`.")
+        try:
+            cell = read_cell(cursor, asked)
+        except (ValueError, TypeError, ArithmeticError) as error:
+            raise Invalid(f"cursor: {error}") from None
+        if cell is None:
+            raise Invalid("cursor is missing: name a value, or reset the state.")
+        now = self._clock.now()
+        self._states.set(view.job.id, cell, now, part)
+        return SourceState(part, cell, now)
+
+    def reset_state(self, name: str, *, part: str | None = None) -> int:
+        """Forget how far a source has read, in one part or in all; return the number of forgotten states."""
+        return self._states.reset(self.get(name).job.id, part)
+
     def test(self, definition: object, here: SourceContext) -> "Tried":
         """Fetch and map one page of a definition; nothing is stored. Invalid as from `create` or a run."""
         FEATURE.require("The test of a source")
@@ -159,7 +189,7 @@ class SourceService:
         async def one_page() -> "Tried":
             outgoing = Kernel(self._store, self._clock, self._store.chance).outgoing(asyncio.to_thread, here.permits)
             try:
-                return await try_source(source, outgoing)
+                return await try_source(source, outgoing, self._clock.now())
             finally:
                 await outgoing.close()
 

@@ -9,13 +9,14 @@ from uuid import UUID
 from pydantic import Field, WithJsonSchema
 
 from ostinato.core.account import Account
-from ostinato.core.arguments import arg, switch, whole
+from ostinato.core.arguments import arg, switch, text, whole
 from ostinato.core.model import Status
 from ostinato.core.schedule import Manual, describe
 from ostinato.features.sources.fetch.trying import Tried
 from ostinato.features.sources.rules.definition import FirstFetch
 from ostinato.features.sources.service import Planned, SourceView
 from ostinato.features.sources.source_schema import CHANGED, REPLACED, SOURCE
+from ostinato.features.sources.states import SourceState
 from ostinato.shapes.answers import JsonObject, told
 from ostinato.shapes.base import RequestBody, Switch
 
@@ -219,6 +220,53 @@ class RecordList(JsonObject):
     records: list[dict[str, Any]]
     table: str
     limit: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class StateQuery:
+    """A page of the states of a source."""
+
+    after: str = arg(text(1000), "The last part of the page before.", "")
+    limit: int = arg(whole(1, 1000), "Maximum number of parts.", 100)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartQuery:
+    """A part of a source."""
+
+    part: str = arg(text(1000), "A part; left out: all of them.", "")
+
+
+class StateBody(RequestBody):
+    """The state of a source."""
+
+    cursor: str | int | float = Field(description="The value of the cursor from which the next run asks for records.")
+    part: str = Field("", max_length=1000, description="The part; empty: the whole source.")
+
+
+class StateAnswer(JsonObject):
+    """The state of a part: how far the source has read."""
+
+    part: str
+    cursor: Any
+    saved_at: datetime
+
+    @classmethod
+    def of(cls, state: SourceState) -> Self:
+        return cls(part=state.part, cursor=state.cursor, saved_at=state.saved_at)
+
+
+class StateList(JsonObject):
+    """The states of a source, by part."""
+
+    states: list[StateAnswer]
+
+
+class StateGone(JsonObject):
+    """The answer to a reset."""
+
+    message: str
+    forgotten: int
 
 
 class SourceGone(JsonObject):

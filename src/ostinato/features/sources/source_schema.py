@@ -6,7 +6,7 @@ from ostinato.core.auth import FIELDS as AUTH_FIELDS
 from ostinato.core.payload import LONGEST_BY_FIELD, LONGEST_WAIT, QUEUE_NAME
 from ostinato.core.schedule import LONGEST_PERIOD
 from ostinato.core.times import MICROSECOND, SECOND
-from ostinato.features.sources.rules.definition import FirstFetch, OnLimit, PagingKind
+from ostinato.features.sources.rules.definition import FirstFetch, OnLimit, Order, PagingKind
 from ostinato.features.sources.rules.reading import MOST_BYTES, MOST_FIELDS, NAME
 from ostinato.features.sources.rules.tables import ColumnType, Deletions, WriteMode
 from ostinato.features.sources.rules.words import LARGEST, LONGEST_TEXT
@@ -50,9 +50,8 @@ RESPONSE: Final = _fields(
     },
     "fields",
 )
-MARKED: Final = _fields(
-    {"field": {**PATH, "minLength": 1}, "equals": {"type": ["string", "number", "boolean"]}}, "field"
-)
+PLAIN: Final[Shape] = {"type": ["string", "number", "boolean"]}
+MARKED: Final = _fields({"field": {**PATH, "minLength": 1}, "equals": PLAIN}, "field")
 WRITE: Final = either(
     {"enum": list(WriteMode)},
     _fields(
@@ -105,6 +104,35 @@ PAGES: Final = {
     "cursorPagination": _pages(CURSOR, "cursorParam", "nextCursorPath"),
 }
 
+# -- new records only
+
+BY_ROWS: Final = _fields(
+    {
+        "from": {"type": "string", "format": "greatest-of-column"},
+        "param": PARAM,
+        "overlap": either(WAIT, {"type": "number", "minimum": 0}),
+        "start": _text(),
+    },
+    "from",
+    "param",
+)
+BY_STATE: Final = _fields(
+    {
+        "cursor": COLUMN,
+        "startParam": PARAM,
+        "endParam": PARAM,
+        "start": PLAIN,
+        "end": PLAIN,
+        "format": _text(100),
+        "window": WAIT,
+        "lookback": either(WAIT, {"type": "number", "minimum": 0}),
+        "splitAt": _whole(1, 10_000_000),
+        "order": {"enum": list(Order)},
+    },
+    "cursor",
+    "startParam",
+)
+
 # -- the whole
 
 OTHERS: Final[dict[str, Shape]] = {
@@ -124,16 +152,7 @@ OTHERS: Final[dict[str, Shape]] = {
         "additionalProperties": nullable(_text(4000, pattern="^[ -~]*$")),
     },
     "auth": auth(*AUTH_FIELDS),
-    "incremental": _fields(
-        {
-            "from": {"type": "string", "format": "greatest-of-column"},
-            "param": PARAM,
-            "overlap": either(WAIT, {"type": "number", "minimum": 0}),
-            "start": _text(),
-        },
-        "from",
-        "param",
-    ),
+    "incremental": either(BY_ROWS, BY_STATE),
     "write": WRITE,
     "firstRun": {"enum": list(FirstFetch)},
     "limits": _fields(

@@ -5,7 +5,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from hashlib import blake2b
 from typing import IO, Any, Final
 
@@ -17,7 +17,8 @@ from ostinato.features.sources.fetch.table import RunTable
 from ostinato.features.sources.rules.definition import OnLimit, PagingKind, Source
 from ostinato.features.sources.rules.mapping import Mapper, Rejection
 from ostinato.features.sources.rules.paging import DoesNotAdvance, PageStep, next_step
-from ostinato.features.sources.rules.tables import Row, WriteMode, Written
+from ostinato.features.sources.rules.tables import Cell, Row, WriteMode, Written
+from ostinato.features.sources.rules.windows import advance, is_older
 
 MOST_REJECTIONS: Final = 20  # rejected records in the result
 
@@ -67,6 +68,7 @@ class Mapped:
     wait: timedelta | None = None  # the wait that the API asks for
     so_far: FetchCounters = FetchCounters()  # including this page, except for numbers known after storing
     ignored: int = 0
+    state: Cell = None  # the new state of the source, if it advances with this page
     files: ExitStack = field(default_factory=ExitStack)  # the files of a large page
 
     def stored(self, before: FetchCounters, written: Written) -> FetchCounters:
@@ -95,23 +97,32 @@ class Spooled:
 class PageReader:
     """Reader and mapper of a run's pages, one after the other, on a thread."""
 
-    def __init__(self, source: Source, table: RunTable) -> None:
+    def __init__(self, source: Source, table: RunTable, began: datetime) -> None:
+        self._began = began
         self.rejections: list[Rejection] = []  # the first of them
         self._source, self._table = source, table
         self._mapper, self._digested = Mapper(source), source.target.mode is not WriteMode.INSERT
         self._last: object = None  # the records of the previous page, or their digest
+        self._greatest: Cell = None  # the greatest value of the cursor in this page
+        names = [column.name for column in source.target.columns]
+        asked = source.incremental
+        self._cursor = names.index(asked.column.name) if asked is not None and not asked.by_rows else None
 
     def mapped(self, page: FetchedPage, step: PageStep, before: FetchCounters) -> Mapped:
         """Return the rows of a page and the next step; raise the failure of the run if the page is wrong."""
         try:
             with ExitStack() as files:
+                if step.number == 1:
+                    self._last = None  # another window may begin with the same page
                 records = read(page, self._source, lambda: before.items_crawled > 0 or self._table.has_stored())
                 self._require_progress(records, step)
-                ignored = self._mapper.ignored
+                ignored, self._greatest = self._mapper.ignored, None
                 mapped = self._rows(records, step, before, files)
                 mapped.ignored = self._mapper.ignored - ignored
                 mapped.wait = page.wait
                 mapped.following = next_step(self._source.paging, step, records.seen, page.url)
+                if self._cursor is not None:
+                    self._advance(mapped, step)
                 mapped.so_far = self._counted(mapped, page, before)
                 mapped.files = files.pop_all()
             return mapped
@@ -121,6 +132,26 @@ class PageReader:
             raise failure(error, step.number) from None
         finally:
             page.close()
+
+    def _advance(self, mapped: Mapped, step: PageStep) -> None:
+        """Set the next page of an incremental source, and its new state."""
+        asked, window, following = self._source.incremental, step.window, mapped.following
+        assert asked is not None
+        assert window is not None
+        if is_older(asked, window, self._greatest):
+            following = None
+        seen, both = step.seen + mapped.seen, [each for each in (step.greatest, self._greatest) if each is not None]
+        step = replace(step, greatest=max(both, default=None))
+        if following is not None:
+            following = replace(following, window=window, seen=seen, greatest=step.greatest)
+        progress = advance(asked, step, following, seen, self._began)
+        mapped.following, mapped.state = progress.following, progress.state
+
+    def _note(self, rows: Sequence[Row]) -> None:
+        """Note the greatest value of the cursor."""
+        if self._cursor is not None:
+            values = [row[self._cursor] for row in rows if row[self._cursor] is not None]
+            self._greatest = max([*values, *([self._greatest] if self._greatest is not None else [])], default=None)  # type: ignore[type-var]
 
     def _require_progress(self, records: PageRecords, step: PageStep) -> None:
         if self._source.paging.kind is PagingKind.NONE or records.whole is None:
@@ -135,6 +166,7 @@ class PageReader:
         rejected: list[Rejection] = []
         given, limited_by = self._cut(records.whole, step, before.items_crawled)
         rows = self._mapper.rows(given, step.number, rejected)
+        self._note(rows)
         return Mapped(step, [self._table.pack(rows)], len(given), len(rows), rejected[:MOST_REJECTIONS], limited_by)
 
     def _spooled(self, records: PageRecords, step: PageStep, before: FetchCounters, files: ExitStack) -> Mapped:
@@ -146,6 +178,7 @@ class PageReader:
             given, cut_by = self._cut(chunk, step, before.items_crawled + mapped.seen)
             mapped.limited_by = mapped.limited_by or cut_by
             rows = self._mapper.rows(given, step.number, mapped.rejected, mapped.seen)
+            self._note(rows)
             del mapped.rejected[MOST_REJECTIONS:]
             mapped.seen += len(given)
             mapped.offered += len(rows)

@@ -15,6 +15,7 @@ from ostinato.core.errors import BadAnswer, Invalid, TooMuch, Unreachable
 from ostinato.features.sources.fetch.errors import failure
 from ostinato.features.sources.rules.definition import Source
 from ostinato.features.sources.rules.paging import PageStep, missing_params, params_of, url_of
+from ostinato.features.sources.rules.windows import HEADER, bounds_of
 from ostinato.outgoing import Bounds, Credentials, Outgoing
 
 LARGE: Final = 1024 * 1024  # bytes held in memory
@@ -51,16 +52,18 @@ async def ask(
     source: Source,
     step: PageStep,
     credentials: Credentials,
-    more: list[tuple[str, str]],
     most: int,
 ) -> FetchedPage:
     """Request a page of at most `most` bytes; raise failures of the run with the page's number."""
     url = url_of(source.paging, step, source.url)
-    params = [*source.params, *more, *params_of(source.paging, step)]
+    bounds = [] if source.incremental is None else bounds_of(source.incremental, step.window)
+    since = [(place, value) for place, value in bounds if not place.startswith(HEADER)]
+    headers = {place.removeprefix(HEADER): value for place, value in bounds if place.startswith(HEADER)}
+    params = [*source.params, *since, *params_of(source.paging, step)]
     if url is step.cursor:
         params = missing_params(url, params)  # the API's URL of the next page has some already
     seconds = source.execution.timeout.total_seconds()
-    bounds = Bounds(
+    limits = Bounds(
         begin=min(SILENCE, seconds),
         silence=min(SILENCE, seconds),
         total=seconds,
@@ -70,7 +73,7 @@ async def ask(
     wait = None
     try:
         async with outgoing.request(
-            "GET", url, params=params, headers=dict(source.headers), credentials=credentials, bounds=bounds
+            "GET", url, params=params, headers=dict(source.headers) | headers, credentials=credentials, bounds=limits
         ) as reply:
             wait = reply.asked.wait
             await reply.require_good()

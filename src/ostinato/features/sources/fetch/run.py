@@ -12,6 +12,7 @@ from datetime import timedelta
 from hashlib import blake2b
 from typing import Any, Final
 
+from ostinato.clock import SystemClock
 from ostinato.core.errors import Invalid, LeaseLost, OstinatoError, StoreError
 from ostinato.core.payload import encode
 from ostinato.core.policy import Overlap
@@ -22,8 +23,9 @@ from ostinato.features.sources.fetch.table import RunTable
 from ostinato.features.sources.rows import Stored
 from ostinato.features.sources.rules import read_source
 from ostinato.features.sources.rules.converting import less_overlap
-from ostinato.features.sources.rules.paging import Checkpoint, DoesNotAdvance, PageStep, Trail
+from ostinato.features.sources.rules.paging import Checkpoint, DoesNotAdvance, PageStep, Trail, Window
 from ostinato.features.sources.rules.tables import WriteMode, Written
+from ostinato.features.sources.rules.windows import first_window
 from ostinato.outgoing import Credentials
 from ostinato.task import Context, Defer, GiveUp
 
@@ -50,10 +52,11 @@ class SourceRun:
         self.count = FetchCounters()
         self.limited_by = ""
         self._table = RunTable(ctx, self.source.target)
-        self._pages = PageReader(self.source, self._table)
+        self._began = ctx.live.started_at or SystemClock().now()
+        self._pages = PageReader(self.source, self._table, self._began)
         self._credentials = Credentials(self.source.auth)
         self._trail = Trail()
-        self._more: list[tuple[str, str]] = []  # parameters that select new records
+        self._first: PageStep | None = PageStep()  # of a run that begins anew; None: nothing is left to fetch
         self._coming: asyncio.Task[Mapped] | None = None  # the next page
         self._staged = 0  # rows of this run on its stage
         self._published = False
@@ -96,10 +99,10 @@ class SourceRun:
         """Return the first step: the first page, or the one after the checkpoint; None if nothing is left to fetch."""
         stopped = Checkpoint.of(self.ctx.checkpoint)
         if stopped is None or stopped.source != self._fingerprint:
-            return PageStep()
+            return self._first
         was_released = stopped.attempt == self.ctx.attempt
         if not was_released and not self.source.execution.resume:
-            return PageStep()
+            return self._first
         if was_released:
             self.count = FetchCounters(**stopped.counters)
         self._staged, self._published = stopped.staged, stopped.published
@@ -117,23 +120,26 @@ class SourceRun:
         except (Invalid, StoreError) as error:
             raise failure(error, 1) from None
         self.count, self._staged = FetchCounters(), 0
-        return PageStep()
+        return self._first
 
     async def _open(self) -> None:
         try:
             await asyncio.to_thread(self._table.open)
-            self._more = await self._new_only()
+            self._first = await self._new_only()
         except (Invalid, StoreError) as error:
             raise failure(error, 1) from None
 
-    async def _new_only(self) -> list[tuple[str, str]]:
+    async def _new_only(self) -> PageStep | None:
+        """Return the first step, with the records that an incremental source asks for; None if it has all."""
         asked = self.source.incremental
         if asked is None:
-            return []
-        greatest = await asyncio.to_thread(self._table.greatest, asked.column)
-        if greatest is None:
-            return [(asked.param, asked.start)] if asked.start else []
-        return [(asked.param, less_overlap(greatest, asked.column, asked.overlap))]
+            return PageStep()
+        if asked.by_rows:
+            greatest = await asyncio.to_thread(self._table.greatest, asked.column)
+            start = asked.start if greatest is None else less_overlap(greatest, asked.column, asked.overlap)
+            return PageStep(window=Window(start)) if start else PageStep()
+        window = first_window(asked, await asyncio.to_thread(self._table.state), self._began)
+        return None if window is None else PageStep(window=window)
 
     def _limit_reached(self, step: PageStep) -> bool:
         pages = self.source.limits.pages
@@ -162,7 +168,7 @@ class SourceRun:
         except DoesNotAdvance as error:
             raise PermanentFailure(f"Page {step.number}: {error}") from None
         most = max(self.source.limits.bytes - before.bytes, 1)
-        page = await ask(self.ctx.outgoing, self.source, step, self._credentials, self._more, most)
+        page = await ask(self.ctx.outgoing, self.source, step, self._credentials, most)
         return await asyncio.to_thread(self._pages.mapped, page, step, before)
 
     def _may_fetch_ahead(self, mapped: Mapped) -> bool:
@@ -195,7 +201,7 @@ class SourceRun:
 
         try:
             with mapped.files:
-                stored = self._table.store(mapped.chunks, checkpoint)
+                stored = self._table.store(mapped.chunks, checkpoint, mapped.state)
         except LeaseLost:
             raise
         except OstinatoError as error:

@@ -29,6 +29,10 @@ class RunTable:
         """Return True if the source has a row in the table."""
         return bool(self._ctx.call("sources.has_stored", self._target))
 
+    def state(self) -> Cell:
+        """Return the state of the source; None before its first complete window."""
+        return cast(Cell, self._ctx.call("sources.state", self._target))
+
     def stage(self, expected: int) -> bool:
         """Return True if the stage has this number of rows; otherwise it is empty now."""
         return bool(self._ctx.call("sources.stage", StageRequest(self._target, expected)))
@@ -37,12 +41,14 @@ class RunTable:
         """Prepare rows for `store`."""
         return cast(Sequence[Row], self._ctx.call("sources.pack", PackRequest(self._target, rows)))
 
-    def store(self, chunks: Iterable[Sequence[Row]], checkpoint: Callable[[Stored], object]) -> Stored:
-        """Store a page and its checkpoint in one transaction; return the changes.
+    def store(
+        self, chunks: Iterable[Sequence[Row]], checkpoint: Callable[[Stored], object], state: Cell = None
+    ) -> Stored:
+        """Store a page, its checkpoint and the new state of the source in one transaction; return the changes.
 
         `checkpoint` makes the checkpoint of them. `chunks` may be iterated twice.
         """
-        request = StoreRequest(self._target, chunks, checkpoint, self._at)
+        request = StoreRequest(self._target, chunks, checkpoint, self._at, state)
         return cast(Stored, self._ctx.call("sources.store", request))
 
     def publish(self, checkpoint: Callable[[Stored], object], most_deleted: float) -> Stored:

@@ -1,6 +1,7 @@
 """A test of a source: its first page is fetched and mapped, but not stored."""
 
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from ostinato.core.errors import OstinatoError
 from ostinato.features.sources.fetch.errors import failure
@@ -8,8 +9,9 @@ from ostinato.features.sources.fetch.page import ask
 from ostinato.features.sources.fetch.reading import read
 from ostinato.features.sources.rules.definition import Source
 from ostinato.features.sources.rules.mapping import Mapper, Rejection
-from ostinato.features.sources.rules.paging import PageStep, next_step
+from ostinato.features.sources.rules.paging import PageStep, Window, next_step
 from ostinato.features.sources.rules.tables import Row
+from ostinato.features.sources.rules.windows import first_window
 from ostinato.outgoing import Credentials, Outgoing
 
 SHOWN_ROWS = 100  # rows and rejections
@@ -29,12 +31,19 @@ class Tried:
     more: bool = False  # there is a next page
 
 
-async def try_source(source: Source, outgoing: Outgoing) -> Tried:
+def _first_window(source: Source, now: datetime) -> Window | None:
+    """Return what the first run of a source asks for."""
+    asked = source.incremental
+    if asked is None:
+        return None
+    return Window(asked.start or None) if asked.by_rows else first_window(asked, None, now)
+
+
+async def try_source(source: Source, outgoing: Outgoing, now: datetime) -> Tried:
     """Fetch and map one page; raise the same failures as a run."""
-    first, tried = PageStep(), Tried(tuple(each.column.name for each in source.response.fields))
-    incremental = source.incremental
-    more = [(incremental.param, incremental.start)] if incremental and incremental.start else []
-    page = await ask(outgoing, source, first, Credentials(source.auth), more, source.limits.bytes)
+    tried = Tried(tuple(each.column.name for each in source.response.fields))
+    first = PageStep(window=_first_window(source, now))
+    page = await ask(outgoing, source, first, Credentials(source.auth), source.limits.bytes)
     tried.bytes, tried.requests = page.size, page.requests
     hashes = set()
     try:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ostinato.core.auth import Auth
 from ostinato.core.schedule import Schedule
-from ostinato.features.sources.rules.tables import ColumnType, MappedColumn, Marked, Target, Write, WriteMode
+from ostinato.features.sources.rules.tables import Cell, ColumnType, MappedColumn, Marked, Target, Write, WriteMode
 
 ACTIVE = "active"
 ROOT = "."
@@ -65,14 +65,33 @@ class Response:
     when_missing: WhenMissing | None = None  # None: a failure until the source has stored a record
 
 
+class Order(StrEnum):
+    """The order in which an API sorts its records by the cursor."""
+
+    NONE = "none"
+    ASCENDING = "ascending"
+    DESCENDING = "descending"
+
+
 @dataclass(frozen=True, slots=True)
 class Incremental:
-    """Settings to fetch only new records: from the greatest stored value of a column, less an overlap."""
+    """Settings to fetch only new records: from the state of the source on, less an overlap.
 
-    param: str
+    `by_rows`: there is no state; the greatest stored value of the column is asked for.
+    """
+
+    param: str  # the place of the lower bound: `since`, `header:X-Since`
     column: MappedColumn
     overlap: timedelta | float | None = None
-    start: str = ""  # the first value, while nothing is stored
+    start: str = ""  # the first value by rows, as it is written
+    by_rows: bool = True
+    start_cell: Cell = None
+    end_cell: Cell = None
+    end_param: str = ""
+    format: str = ""  # of times in requests
+    window: timedelta | None = None
+    split_at: int | None = None
+    order: Order = Order.NONE
 
 
 class FirstFetch(StrEnum):
@@ -171,6 +190,7 @@ __all__ = [
     "MappedColumn",
     "MappedField",
     "OnLimit",
+    "Order",
     "Paging",
     "PagingKind",
     "Response",

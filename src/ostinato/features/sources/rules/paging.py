@@ -16,6 +16,7 @@ from urllib.parse import parse_qsl, urljoin, urlsplit
 
 from ostinato.core.errors import Invalid
 from ostinato.features.sources.rules.definition import Paging, PagingKind
+from ostinato.features.sources.rules.tables import Cell
 
 LINK: Final = re.compile(r'<([^<>]*)>((?:\s*;\s*[^;,="]+(?:=(?:"[^"]*"|[^;,"]*))?)*)')
 REL: Final = re.compile(r';\s*rel\s*=\s*(?:"([^"]*)"|([^;,"\s]*))', re.IGNORECASE)
@@ -31,11 +32,43 @@ class DoesNotAdvance(Invalid):
 
 
 @dataclass(frozen=True, slots=True)
+class Window:
+    """The part of an API's records that a request asks for, and the state of the source before the run."""
+
+    start: Cell = None  # inclusive; None: from the beginning
+    end: Cell = None
+    state: Cell = None
+
+
+@dataclass(frozen=True, slots=True)
 class PageStep:
     """One page: its number from 1, and the parameters of its request."""
 
     number: int = 1
     cursor: str = ""  # the cursor, or the URL of the page; empty for the first one
+    window: Window | None = None  # of an incremental source; each window begins with page 1
+    seen: int = 0  # records of the window before this page
+    greatest: Cell = None  # the greatest value of the cursor before this page
+
+    def to_json(self) -> dict[str, Any]:
+        found: dict[str, Any] = {"number": self.number, "cursor": self.cursor}
+        if self.window is not None:
+            of = self.window
+            found |= {"window": [of.start, of.end, of.state], "seen": self.seen, "greatest": self.greatest}
+        return found
+
+    @classmethod
+    def of(cls, value: Any) -> "PageStep | None":
+        """Read a step from a JSON value; None if it is something else."""
+        match value:
+            case {
+                "number": int(number), "cursor": str(cursor), "window": [start, end, state], "seen": int(seen),
+                "greatest": greatest,
+            }:  # fmt: skip
+                return cls(number, cursor, Window(start, end, state), seen, greatest)
+            case {"number": int(number), "cursor": str(cursor)}:
+                return cls(number, cursor)
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +83,7 @@ class Checkpoint:
     published: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        following = None if self.next is None else {"number": self.next.number, "cursor": self.next.cursor}
+        following = None if self.next is None else self.next.to_json()
         found: dict[str, Any] = {
             "next": following, "source": self.source, "attempt": self.attempt, "counters": dict(self.counters),
         }  # fmt: skip
@@ -62,11 +95,9 @@ class Checkpoint:
         match value:
             case {"next": following, "source": str(of), "attempt": int(attempt), "counters": dict(counters)}:
                 staged, published = int(value.get("staged", 0)), bool(value.get("published"))
-                match following:
-                    case None:
-                        return cls(None, of, attempt, counters, staged, published)
-                    case {"number": int(number), "cursor": str(cursor)}:
-                        return cls(PageStep(number, cursor), of, attempt, counters, staged, published)
+                step = PageStep.of(following)
+                if step is not None or following is None:
+                    return cls(step, of, attempt, counters, staged, published)
         return None
 
 
@@ -84,13 +115,13 @@ class SeenPage:
 class Trail:
     """The cursors and URLs that a run has fetched."""
 
-    been: set[str] = field(default_factory=set)
+    been: set[tuple[Window | None, str]] = field(default_factory=set)
 
     def go(self, step: PageStep) -> None:
         if step.cursor:
-            if step.cursor in self.been:
+            if (step.window, step.cursor) in self.been:
                 raise DoesNotAdvance(f"page {step.number} would be at {step.cursor[:100]!r} again.")
-            self.been.add(step.cursor)
+            self.been.add((step.window, step.cursor))
 
 
 def params_of(paging: Paging, step: PageStep) -> list[tuple[str, str]]:

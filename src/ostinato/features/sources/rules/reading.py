@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
 
@@ -21,6 +22,7 @@ from ostinato.features.sources.rules.definition import (
     Limits,
     MappedField,
     OnLimit,
+    Order,
     Paging,
     PagingKind,
     Response,
@@ -32,6 +34,7 @@ from ostinato.features.sources.rules.paths import check_path
 from ostinato.features.sources.rules.tables import (
     VALID_FROM,
     VALID_TO,
+    Cell,
     ColumnType,
     Deletions,
     MappedColumn,
@@ -41,6 +44,7 @@ from ostinato.features.sources.rules.tables import (
     check_column_name,
     check_table_name,
 )
+from ostinato.features.sources.rules.windows import DAY, HEADER, SHORTEST, TIMES, check_date_format, read_cell
 from ostinato.features.sources.rules.words import ObjectReader, span_of, text_of
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
@@ -50,7 +54,6 @@ GREATEST: Final = re.compile(r"max\(\s*([A-Za-z_][A-Za-z0-9_]*)\s*\)")
 PASSWORD: Final = re.compile(r"[a-z]+://[^/]*:[^/]*@|[?&](?:password|passfile)=", re.IGNORECASE)
 MOST_FIELDS: Final = 500
 MOST_BYTES: Final = 1_000_000_000_000
-TIMES: Final = (ColumnType.TIMESTAMP, ColumnType.DATE)
 
 
 def read_source(given: object, timezone: str = "UTC", *, egress: Egress = EVERYWHERE) -> Source:
@@ -342,30 +345,92 @@ def _incremental(words: ObjectReader, response: Response) -> Incremental | None:
     if not words.has("incremental"):
         return None
     inner = words.inner("incremental")
-    written = inner.needed_text("from", 200)
-    match = GREATEST.fullmatch(written.strip())
     columns = {each.column.name: each.column for each in response.fields}
-    if match is None or match[1] not in columns:
-        raise Invalid(f"incremental.from must be max(column) with one of {', '.join(columns)}, not {written[:80]!r}.")
-    column = columns[match[1]]
-    found = Incremental(
-        inner.needed_text("param", 200), column, _overlap(inner.any("overlap"), column), inner.text("start")
-    )
+    if inner.has("cursor"):
+        found = _by_state(inner, columns)
+    else:
+        written = inner.needed_text("from", 200)
+        match = GREATEST.fullmatch(written.strip())
+        if match is None or match[1] not in columns:
+            known = ", ".join(columns)
+            raise Invalid(f"incremental.from must be max(column) with one of {known}, not {written[:80]!r}.")
+        column = columns[match[1]]
+        found = Incremental(
+            inner.needed_text("param", 200), column, _overlap(inner.any("overlap"), column), inner.text("start")
+        )
     inner.no_more()
     return found
 
 
-def _overlap(written: Any, column: MappedColumn) -> timedelta | float | None:
+def _by_state(words: ObjectReader, columns: Mapping[str, MappedColumn]) -> Incremental:
+    """Read an incremental fetch that saves how far it has read."""
+    cursor = words.needed_text("cursor", 200)
+    column = columns.get(cursor)
+    if column is None:
+        raise Invalid(f"incremental.cursor: {cursor!r} is not a target column; there are {', '.join(columns)}.")
+    if column.type in (ColumnType.BOOLEAN, ColumnType.JSON):
+        raise Invalid(f"incremental.cursor: {cursor} is of the type {column.type}, which has no order.")
+    found = Incremental(
+        _place(words, "startParam"),
+        column,
+        _overlap(words.any("lookback"), column, "incremental.lookback"),
+        by_rows=False,
+        end_param=_place(words, "endParam") if words.has("endParam") else "",
+        format=check_date_format(words.text("format", longest=100), words.path("format")),
+        window=words.span("window", timedelta(0)) or None,
+        split_at=words.whole("splitAt", 0, 1, 10_000_000) or None,
+        order=Order(words.choice("order", list(Order), Order.NONE)),
+    )
+    start, end = _bound(words, "start", found), _bound(words, "end", found)
+    found = replace(found, start_cell=start, end_cell=end)
+    _check_windows(found)
+    return found
+
+
+def _place(words: ObjectReader, name: str) -> str:
+    """Read the place of a value in a request: a parameter, or `header:NAME`."""
+    place = words.needed_text(name, 200)
+    if place.startswith(HEADER):
+        header = check_header_name(place.removeprefix(HEADER), words.path(name))
+        if (flaw := header_flaw(header)) is not None:
+            raise Invalid(f"{words.path(name)}: {header} {flaw}")
+    return place
+
+
+def _bound(words: ObjectReader, name: str, incremental: Incremental) -> Cell:
+    value = words.any(name)
+    try:
+        return None if value is None else read_cell(value, incremental)
+    except (ValueError, TypeError, ArithmeticError) as error:
+        raise Invalid(f"{words.path(name)}: {error}") from None
+
+
+def _check_windows(found: Incremental) -> None:
+    is_time = found.column.type in TIMES
+    for name, value in {"window": found.window, "splitAt": found.split_at, "end": found.end_cell}.items():
+        if value is not None and not found.end_param:
+            raise Invalid(f"incremental.{name} needs endParam, the parameter for the end of a window.")
+    if (found.window or found.split_at) and not is_time:
+        raise Invalid(f"incremental: windows need a cursor of the type {' or '.join(TIMES)}.")
+    if (found.window or found.split_at) and found.start_cell is None:
+        raise Invalid("incremental.start is missing: windows need a beginning.")
+    if found.window is not None and found.window < (DAY if found.column.type is ColumnType.DATE else SHORTEST):
+        raise Invalid("incremental.window must be at least a second, and a day for a cursor of the type date.")
+    if found.end_param and not is_time and found.end_cell is None:
+        raise Invalid("incremental.end is missing: only times have an end by themselves, the beginning of a run.")
+    if found.format and not is_time:
+        raise Invalid(f"incremental.format is for times; {found.column.name} is of the type {found.column.type}.")
+
+
+def _overlap(written: Any, column: MappedColumn, what: str = "incremental.overlap") -> timedelta | float | None:
     if written is None:
         return None
     if column.type in TIMES:
-        return span_of(written, "incremental.overlap")
+        return span_of(written, what)
     numeric = column.type in (ColumnType.INTEGER, ColumnType.NUMBER)
     if numeric and isinstance(written, int | float) and not isinstance(written, bool) and written >= 0:
         return float(written)
-    raise Invalid(
-        f"incremental.overlap: {column.name} is of the type {column.type}, from which {written!r} cannot be taken."
-    )
+    raise Invalid(f"{what}: {column.name} is of the type {column.type}, from which {written!r} cannot be taken.")
 
 
 def _limits(words: ObjectReader, write: Write) -> Limits:
