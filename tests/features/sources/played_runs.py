@@ -167,7 +167,7 @@ class _Reply:
 
 def a_definition_of(write, table="played", **more):
     """A source of records {id, value, note}; with `database` in another one."""
-    staged = write == "replace" or "absent" in str(write)
+    staged = any(word in str(write) for word in ("replace", "absent"))
     return {
         "name": "played",
         "url": "https://api.example.org/records",

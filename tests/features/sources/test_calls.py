@@ -16,10 +16,10 @@ from ostinato.features.sources.calls import (
     GreatestRequest,
     PackRequest,
     PublishRequest,
+    RunTable,
     StageRequest,
     StoreRequest,
 )
-from ostinato.features.sources.fetch.table import RunTable
 from ostinato.features.sources.rows import Hold, SourceRecords
 from ostinato.features.sources.rules.tables import ColumnType, MappedColumn, Target, Write, WriteMode
 from ostinato.store.kernel import Kernel

@@ -6,7 +6,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from ostinato.core.access import Admission, Caller, Role
-from ostinato.features.sources import database_calls
+from ostinato.features.sources import databases
 from ostinato.rest.app import create_app
 from tests.played_api import PlayedApi, a_source_of
 from tests.sources import a_source
@@ -155,13 +155,13 @@ def test_a_url_behind_a_reference_is_not_told_in_parts(settings_api, monkeypatch
 
 
 def test_databases_that_do_not_answer_hold_few_threads_and_not_for_long(settings_api, monkeypatch):
-    monkeypatch.setattr(database_calls, "ANSWER_WITHIN", 0.2)
+    monkeypatch.setattr(databases, "ANSWER_WITHIN", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"postgresql://ann@127.0.0.1:{silent.getsockname()[1]}/x"
         api = settings_api(allow_private_addresses="127.0.0.0/8")
         assert api.post(SOURCES, json=a_source(database=url)).status_code == 201  # the first call
-        answers = [api.get(f"{SOURCES}/us_gdp/records") for _ in range(database_calls.CALLS_AT_ONCE)]
-    assert [answer.status_code for answer in answers] == [503] * database_calls.CALLS_AT_ONCE
+        answers = [api.get(f"{SOURCES}/us_gdp/records") for _ in range(databases.CALLS_AT_ONCE)]
+    assert [answer.status_code for answer in answers] == [503] * databases.CALLS_AT_ONCE
     assert "does not answer" in answers[0].json()["detail"]
     assert answers[-1].json()["detail"] == "3 calls to databases of sources are running; try again."
 

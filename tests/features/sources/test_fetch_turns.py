@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from ostinato.features.sources.fetch.turns import QUICK, TURNS, Turns
+from ostinato.features.sources.task import QUICK, TURNS, Turns
 from tests.features.sources.test_fetch import app, run_once  # noqa: F401  a fixture
 from tests.played_api import PlayedApi, a_source_of
 

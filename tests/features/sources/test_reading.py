@@ -7,7 +7,7 @@ import pytest
 
 from ostinato.core.errors import BadAnswer
 from ostinato.features.sources.fetch.page import LARGE, FetchedPage
-from ostinato.features.sources.fetch.reading import read
+from ostinato.features.sources.fetch.records import read
 from ostinato.features.sources.rules import read_source
 from tests.sources import DEFINITION, a_source
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ostinato.core.errors import Invalid, LeaseLost
 from ostinato.features.sources.databases import Reach
-from ostinato.features.sources.fetch.errors import PermanentFailure
+from ostinato.features.sources.fetch.page import PermanentFailure
 from ostinato.features.sources.rows import Hold
 from ostinato.features.sources.rules import read_source
 from tests.build import NOW

@@ -2,23 +2,28 @@
 
 The addresses of a server are resolved and checked for each connection, and passed on as `hostaddr`, so that libpq
 resolves nothing itself. A file must be in one folder, and must not be the scheduler's own.
+
+A database that does not answer blocks a call for as long as its driver waits. So requests make few calls at once, each
+on a thread of its own with a deadline (`ForeignDatabases`): such calls cannot block the threads that answer others.
 """
 
+import logging
 import os
 import socket
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Final, Self
+from typing import Final, Self, TypeVar
 
 from ostinato.config import Grants, Settings
 from ostinato.core.addresses import PUBLIC_ONLY, Egress
 from ostinato.core.auth import REFERENCE
-from ostinato.core.errors import Invalid, StoreUnavailable
+from ostinato.core.errors import Invalid, StoreError, StoreUnavailable
 from ostinato.features.sources.rules.databases import FileDatabase, ServerDatabase, is_socket, read_database
 from ostinato.features.sources.rules.tables import Target, WriteMode, check_table_name
 from ostinato.features.sources.table_statements import ExistingColumn, TargetTable, quoted
@@ -183,3 +188,73 @@ def _is_of(file: str, ours: str) -> bool:
     if Path(file).is_relative_to(ours):
         return True
     return os.path.exists(file) and os.path.exists(ours) and os.path.samefile(file, ours)
+
+
+CALLS_AT_ONCE: Final = 3
+ANSWER_WITHIN: Final = 5.0  # seconds
+
+log = logging.getLogger("ostinato.service")
+
+T = TypeVar("T")
+
+
+class ForeignDatabases:
+    """Databases of sources, as requests use them. The scheduler's own database has none of these limits."""
+
+    def __init__(self, places: Places) -> None:
+        self._places = places
+        self._free = threading.BoundedSemaphore(CALLS_AT_ONCE)
+
+    def ask(self, target: Target, call: Callable[[], T]) -> T:
+        """Make a call with a deadline; errors are StoreUnavailable or Invalid in plain words."""
+        if not target.database:
+            return call()
+        self._places.check_reference(target)
+        if not self._free.acquire(blocking=False):
+            raise StoreUnavailable(f"{CALLS_AT_ONCE} calls to databases of sources are running; try again.")
+        with told_plainly(target):
+            return self._in_time(target, call)
+
+    def _in_time(self, target: Target, call: Callable[[], T]) -> T:
+        answer = Future[T]()
+        try:
+            name = f"ostinato-source-{target.source}"
+            threading.Thread(target=self._run, args=(call, answer), name=name, daemon=True).start()
+        except RuntimeError:
+            self._free.release()
+            raise StoreUnavailable("No thread is free for a call to the database of a source; try again.") from None
+        try:
+            return answer.result(ANSWER_WITHIN)
+        except TimeoutError:
+            raise StoreUnavailable(f"It has not answered within {ANSWER_WITHIN:g} s.") from None
+
+    def _run(self, call: Callable[[], T], answer: "Future[T]") -> None:
+        try:
+            found = call()
+        except BaseException as error:  # noqa: BLE001  raised again in the thread that waits
+            self._free.release()
+            answer.set_exception(error)
+        else:
+            self._free.release()
+            answer.set_result(found)
+
+
+@contextmanager
+def told_plainly(target: Target) -> Iterator[None]:
+    """Replace an error of a source's database by a plain sentence; the log gets the driver's message.
+
+    That message may hold parts of a URL that the source names by reference.
+    """
+    try:
+        yield
+    except (StoreError, Invalid) as error:
+        if not target.database or (isinstance(error, Invalid) and not REFERENCE.fullmatch(target.database)):
+            raise
+        log.warning("The database of the source %s failed: %s", target.source, error)
+        if isinstance(error, StoreUnavailable):
+            raise StoreUnavailable(
+                f"The database of the source {target.source!r} does not answer; the log of the server says why."
+            ) from None
+        raise Invalid(
+            f"database: the database of the source {target.source!r} cannot be used; the log of the server says why."
+        ) from None

@@ -8,17 +8,94 @@ With `replace`, pages go to a stage; `publish` makes the table equal to it. With
 keys of the run, and `publish` deletes the others.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from datetime import date, datetime
+from functools import partial
+from itertools import chain
+from struct import Struct
+from typing import Any, Final
 
 from ostinato.core.errors import Invalid
-from ostinato.features.sources.copying import FIELDS, Packed, copied, laid_out
-from ostinato.features.sources.rules.tables import Row, Target, WriteMode, Written
-from ostinato.features.sources.stages import Stage
+from ostinato.features.sources.rules.tables import ColumnType, Row, RowChanges, Target, WriteMode
+from ostinato.features.sources.stages import RunStage
 from ostinato.features.sources.table_statements import Copying, Publishing, Writing
 from ostinato.store.database import Tx
 from ostinato.store.dialect import Statement
+from ostinato.store.rows import LENGTH, NULL, bigint, double, raw, text, to_micros
+
+FIELDS: Final = Struct("!h").pack  # the number of fields of a row
+COPY_BEGINS: Final = b"PGCOPY\n\xff\r\n\0" + bytes(8)  # no flags, no extension of the header
+COPY_ENDS: Final = FIELDS(-1)
+EPOCH_2000: Final = to_micros(datetime.fromisoformat("2000-01-01T00:00:00Z"))  # PostgreSQL's epoch
+FIRST_DAY: Final = date(2000, 1, 1).toordinal()
+JSONB: Final = b"\1"  # the version of the format
+TRUTH: Final = {True: LENGTH(1) + b"\1", False: LENGTH(1) + b"\0"}
+
+Item = Callable[[Any], bytes]
+
+_day: Final = partial(Struct("!ii").pack, 4)
+
+
+def _instant(value: str) -> bytes:
+    return bigint(to_micros(datetime.fromisoformat(value)) - EPOCH_2000)
+
+
+def _date(value: str) -> bytes:
+    return _day(date.fromisoformat(value).toordinal() - FIRST_DAY)
+
+
+def _json(value: str) -> bytes:
+    return raw(JSONB + value.encode())
+
+
+ITEMS: Final[dict[ColumnType | None, Item]] = {
+    None: raw,
+    ColumnType.TEXT: text,
+    ColumnType.INTEGER: bigint,
+    ColumnType.NUMBER: double,
+    ColumnType.BOOLEAN: TRUTH.__getitem__,
+    ColumnType.TIMESTAMP: _instant,
+    ColumnType.DATE: _date,
+    ColumnType.JSON: _json,
+}
+OFTEN_THE_SAME: Final = frozenset({ColumnType.TIMESTAMP, ColumnType.DATE})  # and costly to convert
+
+
+class Packed(list[Row]):
+    """Rows with their binary form by hash, the last row first; of equal hashes the first row counts."""
+
+    def __init__(self, rows: Sequence[Row], kinds: Sequence[ColumnType | None]) -> None:
+        super().__init__(rows)
+        *columns, hashes = zip(*reversed(rows), strict=True) if rows else [()] * (len(kinds) + 1)
+        cells = [_column(kind, column) for kind, column in zip(kinds, columns, strict=True)]
+        laid_out = map(b"".join, zip(*cells, map(raw, hashes), strict=True))
+        self.by_hash: dict[bytes, bytes] = dict(zip(hashes, laid_out, strict=True))
+
+    def leave_out(self, hashes: Iterable[bytes]) -> None:
+        """Remove the rows with these hashes: the table has them already."""
+        for of in hashes:
+            self.by_hash.pop(of, None)
+
+
+def copied(source: str, instants: Sequence[str], fields: int, rows: Iterable[bytes]) -> bytes:
+    """Return rows for `COPY … (FORMAT binary)`, each after the cells that all rows share."""
+    given = [text(source), *map(_instant, instants)]
+    return laid_out(FIELDS(len(given) + fields) + b"".join(given), rows)
+
+
+def laid_out(head: bytes, rows: Iterable[bytes]) -> bytes:
+    """Return rows for `COPY … (FORMAT binary)`, each after the same bytes."""
+    return b"".join((COPY_BEGINS, *chain.from_iterable((head, row) for row in rows), COPY_ENDS))
+
+
+def _column(kind: ColumnType | None, cells: tuple[Any, ...]) -> Iterable[bytes]:
+    item = ITEMS[kind]
+    if kind in OFTEN_THE_SAME:
+        known = {cell: item(cell) for cell in set(cells) if cell is not None}
+        return [known.get(cell, NULL) for cell in cells]
+    return map(item, cells) if None not in cells else (NULL if cell is None else item(cell) for cell in cells)
+
 
 MOST_STAGED: Final = (
     1_000_000  # rows in the scheduler's own SQLite file: its one writer is busy while they are published
@@ -63,7 +140,7 @@ class Fill:
 # -- a page
 
 
-def insert(fill: Fill, into: Writing, chunks: Iterable[Sequence[Row]], quickly: bool) -> Written:
+def insert(fill: Fill, into: Writing, chunks: Iterable[Sequence[Row]], quickly: bool) -> RowChanges:
     """Insert the rows that are missing; of equal rows the first."""
     inserted = offered = 0
     for chunk in chunks:
@@ -72,10 +149,10 @@ def insert(fill: Fill, into: Writing, chunks: Iterable[Sequence[Row]], quickly: 
             inserted += _copied(fill, into.copying, chunk)
         else:
             inserted += fill.run(into.insert, chunk if into.hashed else [row[:-1] for row in chunk])
-    return Written(inserted, unchanged=offered - inserted)
+    return RowChanges(inserted, unchanged=offered - inserted)
 
 
-def change(fill: Fill, into: Writing, chunk: Sequence[Row], quickly: bool) -> Written:
+def change(fill: Fill, into: Writing, chunk: Sequence[Row], quickly: bool) -> RowChanges:
     """Write the rows of a chunk that are new or differ, and delete those that are marked; of equal keys the last."""
     rows = latest(chunk, fill.target)
     marked = [row for row in rows if row[-2] is None]
@@ -91,7 +168,7 @@ def change(fill: Fill, into: Writing, chunk: Sequence[Row], quickly: bool) -> Wr
         inserted += fill.run(into.insert, others)
     deleted = sum(fill.run(statement, marked) for statement in into.delete)
     ignored = len(marked) - deleted
-    return Written(inserted, updated, len(chunk) - inserted - updated - len(marked), deleted, ignored)
+    return RowChanges(inserted, updated, len(chunk) - inserted - updated - len(marked), deleted, ignored)
 
 
 def latest(chunk: Sequence[Row], target: Target) -> list[Row]:
@@ -154,7 +231,7 @@ def pack(tx: Tx, copying: Copying, rows: Sequence[Row]) -> Packed:
 # -- the stage
 
 
-def put_on_stage(fill: Fill, stage: Stage, chunk: Sequence[Row]) -> int:
+def put_on_stage(fill: Fill, stage: RunStage, chunk: Sequence[Row]) -> int:
     """Put the rows of a chunk on the stage, of equal keys the last; return the number of new ones."""
     rows = [row for row in latest(chunk, fill.target) if row[-2] is not None]
     if len(stage.picks) < len(fill.target.columns):
@@ -174,7 +251,7 @@ def put_on_stage(fill: Fill, stage: Stage, chunk: Sequence[Row]) -> int:
     return len(left)
 
 
-def publish(fill: Fill, stage: Stage, statements: Publishing, most_deleted: float) -> Written:
+def publish(fill: Fill, stage: RunStage, statements: Publishing, most_deleted: float) -> RowChanges:
     """Make the table equal to the stage; return the changes. Raise TooManyDeleted beyond a share of its rows."""
     there, gone = fill.count(statements.count), fill.count(statements.count_gone)
     if gone > most_deleted * there:
@@ -186,4 +263,4 @@ def publish(fill: Fill, stage: Stage, statements: Publishing, most_deleted: floa
     inserted = 0 if statements.insert is None else fill.run(statements.insert)
     deleted = fill.run(statements.delete_gone) if gone else 0
     fill.run(stage.empty)
-    return Written(inserted, updated, 0, deleted)
+    return RowChanges(inserted, updated, 0, deleted)

@@ -33,14 +33,14 @@ from ostinato.features.sources.rules.tables import (
     ColumnType,
     MappedColumn,
     Row,
+    RowChanges,
     TableState,
     Target,
     WriteMode,
-    Written,
     check_own_columns,
     missing_columns,
 )
-from ostinato.features.sources.stages import Stage, stage_name, stage_of
+from ostinato.features.sources.stages import RunStage, stage_name, stage_of
 from ostinato.features.sources.table_statements import (
     Publishing,
     TargetTable,
@@ -74,7 +74,7 @@ class Hold(NamedTuple):
 class Stored(NamedTuple):
     """The result of storing a page: the changed rows, and the rows that are new on the stage."""
 
-    written: Written
+    written: RowChanges
     staged: int = 0
 
 
@@ -108,7 +108,7 @@ class _Prepared:
 
     writing: Writing
     fences: str  # the table of the fences in another database
-    stage: Stage | None
+    stage: RunStage | None
     publishing: Publishing | None
 
 
@@ -376,7 +376,7 @@ class SourceRecords:
         target, into = fill.target, self._known(fill.target)
         if target.mode is WriteMode.INSERT:
             return Stored(filling.insert(fill, into.writing, chunks, quickly))
-        written, staged = Written(), 0
+        written, staged = RowChanges(), 0
         for chunk in chunks:
             if target.mode is not WriteMode.REPLACE:
                 written = written.plus(filling.change(fill, into.writing, chunk, quickly))
@@ -384,7 +384,7 @@ class SourceRecords:
                 staged += filling.put_on_stage(fill, into.stage, chunk)
         return Stored(written, staged)
 
-    def _check_staged(self, fill: Fill, stage: Stage) -> None:
+    def _check_staged(self, fill: Fill, stage: RunStage) -> None:
         """Refuse too many rows in the scheduler's own SQLite file; its only writer would be busy for too long."""
         if fill.target.database or self.places.is_postgres(fill.target):
             return
@@ -410,7 +410,7 @@ class SourceRecords:
             if len(self._prepared) > CACHED_STATEMENTS:
                 self._prepared.popitem(last=False)
 
-    def _make_stage(self, tx: Tx, target: Target, stage: Stage) -> None:
+    def _make_stage(self, tx: Tx, target: Target, stage: RunStage) -> None:
         """Create the stage; one with other columns is of an earlier definition, and is dropped."""
         schema, _, name = stage.name.replace('"', "").rpartition(".")
         found = [column for column, *_ in tx.rows("columns_of", schema=schema, name=name)]

@@ -40,7 +40,7 @@ from ostinato.core.payload import check_json
 from ostinato.core.read_models import JobFilter, LastRun
 from ostinato.core.schedule import next_after
 from ostinato.features.sources import FEATURE
-from ostinato.features.sources.database_calls import ForeignDatabases, told_plainly
+from ostinato.features.sources.databases import ForeignDatabases, told_plainly
 from ostinato.features.sources.rows import SourceRecords
 from ostinato.features.sources.rules import Source, definition_of, key_of, read_source, source_of
 from ostinato.features.sources.rules.definition import FirstFetch
@@ -51,7 +51,7 @@ from ostinato.service import Service
 from ostinato.service.views import JobView
 
 if TYPE_CHECKING:
-    from ostinato.features.sources.fetch.trying import Tried
+    from ostinato.features.sources.fetch.run import Tried
 
 PAGE_LIMIT: Final = 250
 MOST_RECORDS: Final = 1000
@@ -117,7 +117,7 @@ class SourceService:
     def __init__(self, service: Service) -> None:
         self._store, self._clock, self._jobs, self._app = service.store, service.clock, service.jobs, service.app
         self._records = self._store.part(SourceRecords)
-        self._foreign = ForeignDatabases(self._records)
+        self._foreign = ForeignDatabases(self._records.places)
         self._states = self._store.part(SourceStates)
 
     # -- questions
@@ -178,8 +178,8 @@ class SourceService:
     def test(self, definition: object, here: SourceContext) -> "Tried":
         """Fetch and map one page of a definition; nothing is stored. Invalid as from `create` or a run."""
         FEATURE.require("The test of a source")
-        from ostinato.features.sources.fetch.errors import PermanentFailure, TransientFailure
-        from ostinato.features.sources.fetch.trying import try_source
+        from ostinato.features.sources.fetch.page import PermanentFailure, TransientFailure
+        from ostinato.features.sources.fetch.run import try_source
         from ostinato.store.kernel import Kernel  # imported late: only a test of a source needs these
         from ostinato.task import Signal
 

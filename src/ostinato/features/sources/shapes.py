@@ -12,7 +12,7 @@ from ostinato.core.account import Account
 from ostinato.core.arguments import arg, switch, text, whole
 from ostinato.core.model import Status
 from ostinato.core.schedule import Manual, describe
-from ostinato.features.sources.fetch.trying import Tried
+from ostinato.features.sources.fetch.run import Tried
 from ostinato.features.sources.rules.definition import FirstFetch
 from ostinato.features.sources.service import Planned, SourceView
 from ostinato.features.sources.source_schema import CHANGED, REPLACED, SOURCE

@@ -13,7 +13,7 @@ from ostinato.store.dialect import DatabaseKind, Dialect, Statement
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class RunStage:
     """The table in which a run collects its records until it is complete. Without `replace` it has their keys alone."""
 
     name: str
@@ -36,7 +36,7 @@ def stage_name(target: Target, schema: str, dialect: Dialect) -> str:
     return f"{quoted(schema)}.{name}" if schema else name
 
 
-def stage_of(target: Target, place: TargetTable, name: str, dialect: Dialect) -> Stage:
+def stage_of(target: Target, place: TargetTable, name: str, dialect: Dialect) -> RunStage:
     """Return the stage of a target. Its columns have the names and types of a batch: c0, c1 …, row, hash."""
     is_postgres, blob = dialect.kind is DatabaseKind.POSTGRES, dialect.type_of("bytes")
     key = [] if place.ours else [number for number, each in enumerate(target.columns) if each.name in target.key]
@@ -61,7 +61,7 @@ def stage_of(target: Target, place: TargetTable, name: str, dialect: Dialect) ->
     change = (
         f"UPDATE {name} AS t SET {cells} FROM {{rows: {batch}}} WHERE {by_hash} AND t.row {{is_distinct_from}} u.row"
     )
-    return Stage(
+    return RunStage(
         name, tuple(creation), tuple(columns), tuple(picks), made(add, "add_to_stage"), made(change, "change_stage"),
         made(f"SELECT count(*) FROM {name}", "count_stage"),
         made(f"TRUNCATE {name}" if is_postgres else f"DELETE FROM {name}", "empty_stage"),

@@ -1,7 +1,10 @@
-"""Request of one page within its bounds, and its body.
+"""Request of one page within its bounds, its body, and the failures of a fetch.
 
 A small body stays in memory. A large one goes to a temporary file, so that a page of a gigabyte needs no more memory
 than one of a megabyte.
+
+Both kinds of failure are retried; the kind shows where to look. A message names the fault and its place: the page, the
+status and the first bytes of the answer, the field.
 """
 
 import io
@@ -11,12 +14,35 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import IO, Final
 
-from ostinato.core.errors import BadAnswer, Invalid, TooMuch, Unreachable
-from ostinato.features.sources.fetch.errors import failure
+from ostinato.core.errors import BadAnswer, Invalid, OstinatoError, StoreUnavailable, TooMuch, Unreachable
+from ostinato.core.times import format_duration
 from ostinato.features.sources.rules.definition import Source
 from ostinato.features.sources.rules.paging import PageStep, missing_params, params_of, url_of
 from ostinato.features.sources.rules.windows import HEADER, bounds_of
 from ostinato.outgoing import Bounds, Credentials, Outgoing
+from ostinato.task.signals import RetryLater
+
+
+class TransientFailure(Exception):
+    """The network, a timeout, 408, 425, 429 or 5xx: the same request may work later."""
+
+
+class PermanentFailure(Exception):
+    """A failure that needs a change of the source, the API or the table."""
+
+
+class AskedToWait(RetryLater):
+    """The API asked for a wait."""
+
+
+def failure(error: OstinatoError, page: int, wait: timedelta | None = None) -> Exception:
+    """Return the error of a run that failed at a page."""
+    transient = isinstance(error, StoreUnavailable) or (isinstance(error, Unreachable) and error.transient)
+    sentence = f"Page {page}: {error}"
+    if transient and wait:
+        return AskedToWait(wait, f"{sentence} The API asks to wait {format_duration(wait)}.")
+    return TransientFailure(sentence) if transient else PermanentFailure(sentence)
+
 
 LARGE: Final = 1024 * 1024  # bytes held in memory
 SILENCE: Final = 30.0  # seconds without data from the API

@@ -4,11 +4,13 @@ When a run is stopped (cancelled, timed out, its worker stopped or killed), earl
 nothing of the present page. A retry begins with the first page, since the API may have changed, unless the source has
 `resume: true`. A run that was only released (its worker stopped, or a provider's budget was spent) goes on with the
 next page: starting over might never end.
+
+`try_source` fetches and maps the first page as a test, and stores nothing.
 """
 
 import asyncio
-from dataclasses import asdict
-from datetime import timedelta
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timedelta
 from hashlib import blake2b
 from typing import Any, Final
 
@@ -16,17 +18,18 @@ from ostinato.clock import SystemClock
 from ostinato.core.errors import Invalid, LeaseLost, OstinatoError, StoreError
 from ostinato.core.payload import encode
 from ostinato.core.policy import Overlap
-from ostinato.features.sources.fetch.errors import PermanentFailure, failure
-from ostinato.features.sources.fetch.mapped import FetchCounters, Mapped, PageReader, at_limit
-from ostinato.features.sources.fetch.page import ask
-from ostinato.features.sources.fetch.table import RunTable
+from ostinato.features.sources.calls import RunTable
+from ostinato.features.sources.fetch.page import PermanentFailure, ask, failure
+from ostinato.features.sources.fetch.records import FetchCounters, Mapped, PageReader, at_limit, read
 from ostinato.features.sources.rows import Stored
 from ostinato.features.sources.rules import read_source
 from ostinato.features.sources.rules.converting import less_overlap
-from ostinato.features.sources.rules.paging import Checkpoint, DoesNotAdvance, PageStep, Trail, Window
-from ostinato.features.sources.rules.tables import WriteMode, Written
+from ostinato.features.sources.rules.definition import Source
+from ostinato.features.sources.rules.mapping import Mapper, Rejection
+from ostinato.features.sources.rules.paging import Checkpoint, DoesNotAdvance, PageStep, TimeWindow, Trail, next_step
+from ostinato.features.sources.rules.tables import Row, RowChanges, WriteMode
 from ostinato.features.sources.rules.windows import first_window
-from ostinato.outgoing import Credentials
+from ostinato.outgoing import Credentials, Outgoing
 from ostinato.task import Context, Defer, GiveUp
 
 LONGEST_WAIT: Final = timedelta(seconds=30)  # the longest wait without Defer
@@ -137,7 +140,7 @@ class SourceRun:
         if asked.by_rows:
             greatest = await asyncio.to_thread(self._table.greatest, asked.column)
             start = asked.start if greatest is None else less_overlap(greatest, asked.column, asked.overlap)
-            return PageStep(window=Window(start)) if start else PageStep()
+            return PageStep(window=TimeWindow(start)) if start else PageStep()
         window = first_window(asked, await asyncio.to_thread(self._table.state), self._began)
         return None if window is None else PageStep(window=window)
 
@@ -225,7 +228,7 @@ class SourceRun:
             found = stored.written
             if self.source.write.mode is WriteMode.REPLACE:
                 accepted = before.items_crawled - before.rejected - before.ignored
-                found = found.plus(Written(unchanged=accepted - found.inserted - found.updated))
+                found = found.plus(RowChanges(unchanged=accepted - found.inserted - found.updated))
             return before.after(before, found)
 
         def publish() -> Stored:
@@ -251,3 +254,52 @@ class SourceRun:
         changes = [(count.inserted, "new"), (count.updated, "updated"), (count.deleted, "deleted")]
         told = ", ".join(f"{number} {word}" for number, word in changes if number or word == "new")
         self.ctx.progress(count.pages, message=f"{count.pages} pages, {count.items_crawled} records, {told}")
+
+
+SHOWN_ROWS = 100  # rows and rejections
+
+
+@dataclass(slots=True)
+class Tried:
+    """The result of testing the first page of a source."""
+
+    columns: tuple[str, ...]
+    rows: list[Row] = field(default_factory=list)  # the first rows, without their hash
+    records: int = 0
+    distinct: int = 0  # distinct rows
+    rejected: list[Rejection] = field(default_factory=list)
+    bytes: int = 0
+    requests: int = 0
+    more: bool = False  # there is a next page
+
+
+def _first_window(source: Source, now: datetime) -> TimeWindow | None:
+    """Return what the first run of a source asks for."""
+    asked = source.incremental
+    if asked is None:
+        return None
+    return TimeWindow(asked.start or None) if asked.by_rows else first_window(asked, None, now)
+
+
+async def try_source(source: Source, outgoing: Outgoing, now: datetime) -> Tried:
+    """Fetch and map one page; raise the same failures as a run."""
+    tried = Tried(tuple(each.column.name for each in source.response.fields))
+    first = PageStep(window=_first_window(source, now))
+    page = await ask(outgoing, source, first, Credentials(source.auth), source.limits.bytes)
+    tried.bytes, tried.requests = page.size, page.requests
+    hashes = set()
+    try:
+        records, mapper = read(page, source), Mapper(source)
+        for chunk in records.chunks:
+            for row in mapper.rows(chunk, first.number, tried.rejected, tried.records):
+                hashes.add(row[-1])
+                if len(tried.rows) < SHOWN_ROWS:
+                    tried.rows.append(row[: len(tried.columns)])
+            tried.records += len(chunk)
+        tried.distinct = len(hashes)
+        tried.more = next_step(source.paging, first, records.seen, page.url) is not None
+    except OstinatoError as error:
+        raise failure(error, first.number) from None
+    finally:
+        page.close()
+    return tried

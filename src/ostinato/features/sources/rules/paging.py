@@ -32,7 +32,7 @@ class DoesNotAdvance(Invalid):
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class TimeWindow:
     """The part of an API's records that a request asks for, and the state of the source before the run."""
 
     start: Cell = None  # inclusive; None: from the beginning
@@ -46,7 +46,7 @@ class PageStep:
 
     number: int = 1
     cursor: str = ""  # the cursor, or the URL of the page; empty for the first one
-    window: Window | None = None  # of an incremental source; each window begins with page 1
+    window: TimeWindow | None = None  # of an incremental source; each window begins with page 1
     seen: int = 0  # records of the window before this page
     greatest: Cell = None  # the greatest value of the cursor before this page
 
@@ -65,7 +65,7 @@ class PageStep:
                 "number": int(number), "cursor": str(cursor), "window": [start, end, state], "seen": int(seen),
                 "greatest": greatest,
             }:  # fmt: skip
-                return cls(number, cursor, Window(start, end, state), seen, greatest)
+                return cls(number, cursor, TimeWindow(start, end, state), seen, greatest)
             case {"number": int(number), "cursor": str(cursor)}:
                 return cls(number, cursor)
         return None
@@ -115,7 +115,7 @@ class SeenPage:
 class Trail:
     """The cursors and URLs that a run has fetched."""
 
-    been: set[tuple[Window | None, str]] = field(default_factory=set)
+    been: set[tuple[TimeWindow | None, str]] = field(default_factory=set)
 
     def go(self, step: PageStep) -> None:
         if step.cursor:

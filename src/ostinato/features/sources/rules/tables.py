@@ -86,7 +86,7 @@ class Write:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class RowChanges:
     """The number of rows that were inserted, updated, left unchanged and deleted, and of marks without a row."""
 
     inserted: int = 0
@@ -95,8 +95,8 @@ class Written:
     deleted: int = 0
     ignored: int = 0
 
-    def plus(self, other: "Written") -> "Written":
-        return Written(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(Written)))
+    def plus(self, other: "RowChanges") -> "RowChanges":
+        return RowChanges(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(RowChanges)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import Any, Final
 from ostinato.core.errors import Invalid
 from ostinato.features.sources.rules.converting import CONVERT
 from ostinato.features.sources.rules.definition import Incremental, Order
-from ostinato.features.sources.rules.paging import PageStep, Window
+from ostinato.features.sources.rules.paging import PageStep, TimeWindow
 from ostinato.features.sources.rules.tables import Cell, ColumnType
 
 TIMES: Final = (ColumnType.TIMESTAMP, ColumnType.DATE)
@@ -25,7 +25,7 @@ EPOCHS: Final = {"epoch": 1, "epoch_ms": 1000, "epoch_us": 1_000_000}
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class Advance:
     """The progress of a run after a page: the next page, and the new state of the source, if it advances."""
 
     following: PageStep | None
@@ -37,13 +37,13 @@ def read_cell(value: Any, incremental: Incremental) -> Cell:
     return CONVERT[incremental.column.type](value)
 
 
-def first_window(incremental: Incremental, state: Cell, began: datetime) -> Window | None:
+def first_window(incremental: Incremental, state: Cell, began: datetime) -> TimeWindow | None:
     """Return what the first request of a run asks for; None if the state has passed the end."""
     start = incremental.start_cell if state is None else _less(state, incremental)
     until = until_of(incremental, began)
     if start is not None and until is not None and start > until:  # type: ignore[operator]
         return None
-    return Window(start, _end_of(incremental, start, until, incremental.window), state)
+    return TimeWindow(start, _end_of(incremental, start, until, incremental.window), state)
 
 
 def until_of(incremental: Incremental, began: datetime) -> Cell:
@@ -56,35 +56,35 @@ def until_of(incremental: Incremental, began: datetime) -> Cell:
 
 def advance(
     incremental: Incremental, step: PageStep, following: PageStep | None, seen: int, began: datetime
-) -> Progress:
+) -> Advance:
     """Return the progress after a page; `following` is the next page of the same window, None after its last one."""
     window = step.window
     assert window is not None
     until = until_of(incremental, began)
     if following is not None:
         ascending = incremental.order is Order.ASCENDING
-        return Progress(following, _greater(_least(step.greatest, until), window.state) if ascending else None)
+        return Advance(following, _greater(_least(step.greatest, until), window.state) if ascending else None)
     if incremental.split_at is not None and seen >= incremental.split_at:
-        return Progress(PageStep(1, window=_halved(incremental, window)))
+        return Advance(PageStep(1, window=_halved(incremental, window)))
     if window.end is None or not incremental.end_param:
-        return Progress(None, _greater(_least(step.greatest, until), window.state))
+        return Advance(None, _greater(_least(step.greatest, until), window.state))
     state = _greater(window.end, window.state)  # the lookback may have begun long before it
     if window.end == until:
-        return Progress(None, state)
+        return Advance(None, state)
     size = _size(window.start, window.end)
     wanted = min(incremental.window or size, 2 * size) if incremental.split_at else incremental.window
     end = _end_of(incremental, window.end, until, wanted)
-    return Progress(PageStep(1, window=Window(window.end, end, window.state)), state)
+    return Advance(PageStep(1, window=TimeWindow(window.end, end, window.state)), state)
 
 
-def is_older(incremental: Incremental, window: Window, greatest: Cell) -> bool:
+def is_older(incremental: Incremental, window: TimeWindow, greatest: Cell) -> bool:
     """Return True if all records of a page are older than the window, and the API sorts the newest first."""
     if incremental.order is not Order.DESCENDING or window.start is None or greatest is None:
         return False
     return bool(greatest < window.start)  # type: ignore[operator]
 
 
-def bounds_of(incremental: Incremental, window: Window | None) -> list[tuple[str, str]]:
+def bounds_of(incremental: Incremental, window: TimeWindow | None) -> list[tuple[str, str]]:
     """Return the parameters that ask for a window, by place: `since`, `header:X-Since`."""
     if window is None:
         return []
@@ -150,7 +150,7 @@ def _size(start: Cell, end: Cell) -> timedelta:
     return DAY if start is None or end is None else _instant(end) - _instant(start)
 
 
-def _halved(incremental: Incremental, window: Window) -> Window:
+def _halved(incremental: Incremental, window: TimeWindow) -> TimeWindow:
     """Return the first half of a window that has too many records."""
     half = _size(window.start, window.end) / 2
     shortest = SHORTEST if incremental.column.type is ColumnType.TIMESTAMP else DAY
