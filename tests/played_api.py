@@ -36,6 +36,7 @@ class PlayedApi:
         self.records, self.limit = records, limit
         self.requests: list[tuple[str, dict[str, str]]] = []
         self.headers: list[dict[str, str]] = []
+        self.sent: list[bytes] = []  # the bodies of requests
         self.bodies: dict[str, Any] = {}  # further paths: a value, or a function of the handler
         self.go_on = threading.Event()  # what hangs waits for this
         self._server = Server(("127.0.0.1", 0), Handler)
@@ -74,6 +75,11 @@ class Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         pass
+
+    def do_POST(self) -> None:
+        self.body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.server.api.sent.append(self.body)
+        self.do_GET()
 
     def do_GET(self) -> None:
         parts = urlsplit(self.path)

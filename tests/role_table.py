@@ -305,7 +305,7 @@ class Things:
 
     def source(self) -> dict[str, Any]:
         name = next(self._names)
-        return a_source(name=name, table=name)
+        return a_source(name=name, table=name, incremental={"cursor": "day", "startParam": "since"})
 
     def body(self, route: Route) -> Any:
         """What the API is sent: a body that is right for the route, or None."""

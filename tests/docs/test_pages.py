@@ -224,13 +224,8 @@ def test_every_command_is_documented_with_its_flags_and_no_others():
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_no_page_shows_a_command_that_does_not_exist(page):
-<<<<<<< ours
     shown = re.findall(r"(?:^\$ |`)(ostinato [a-z]+(?: [a-z][a-z-]*)?)", page.read_text(), re.M)
-    known = commands()
-=======
-    shown = re.findall(r"(?:^\$ |`)(ostinato [a-z]+(?: [a-z]+)?)", page.read_text(), re.M)
     known = {" ".join(name.split()[:3]) for name in commands()}  # a group of a group has three words
->>>>>>> theirs
     assert [each for each in shown if each not in known and " ".join(each.split()[:2]) not in known] == []
 
 

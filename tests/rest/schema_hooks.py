@@ -107,6 +107,8 @@ def _source(body: dict[str, Any]) -> None:
     if body["response"].get("unique"):
         body["response"]["unique"] = names
     _write(body, names)
+    if body.get("graphql"):
+        body.pop("body", None)
     if body.get("incremental"):
         body["incremental"] = {"from": f"max({names[0]})", "param": "since"}
 

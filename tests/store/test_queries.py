@@ -46,7 +46,7 @@ SCALARS = {
     "queued": 1, "ended": 1, "reach": 10, "sort": "name", "tag": '"a"', "text": "a", "words": "a", "after_number": 0,
     "page": 1, "job_version": 1, "step": "",
     "credential": "token:0", "signer": "0", "issued_at": NOW, "what": "all", "token": "token:0",
-    "part": "", "cursor": "{}",
+    "part": "", "after_part": "", "cursor": "{}",
     "domain": "a.org", "budget": "a.org", "period": 1, "latest": NOW, "count": 1,
 }  # fmt: skip
 BEFORE_AN_ID = {

@@ -146,7 +146,7 @@ class _MortalTx:
 
 
 class _Reply:
-    hops, link, headers = 1, "", {}
+    hops, status, good, headers = 1, 200, True, {}
     asked = SimpleNamespace(wait=None)
 
     def __init__(self, url, body, tick) -> None:

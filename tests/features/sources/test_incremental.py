@@ -111,10 +111,10 @@ def test_a_window_that_is_complete_is_not_asked_for_again(world, table):
     runs = by_time(world, WINDOWS)
     world.now = BEGINNING + 20 * HOUR
     runs.records = [a_record(number, number) for number in range(20)]
-    runs.run((32, False))
+    runs.run((50, False))
     asked = [since[11:13] for since, _ in runs.asked]
     assert asked.count("00") == 3, "its three pages, though the run began anew"
-    assert asked.count("06") > 3
+    assert max(map(asked.count, asked)) > 3
     assert {row["k"] for row in runs.table()} == set(range(20))
     assert {(since[11:13], until[11:13]) for since, until in runs.asked} >= {("00", "06"), ("06", "12"), ("12", "18")}
 
@@ -169,7 +169,7 @@ def test_the_lookback_asks_for_older_records_and_never_moves_the_state_back(worl
 )
 def test_a_bound_is_written_as_the_api_wants_it(form, text):
     asked = an_incremental(format=form)
-    assert written(read_cell("2026-11-01T13:30:00+01:00", asked), asked) == text
+    assert str(written(read_cell("2026-11-01T13:30:00+01:00", asked), asked)) == text
 
 
 def an_incremental(**changes):

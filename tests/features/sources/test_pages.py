@@ -10,12 +10,15 @@ import pytest
 
 from ostinato import Ostinato
 from ostinato.core.access import Role
-from ostinato.features.sources.service import SourceService
+from ostinato.core.addresses import EVERYWHERE
+from ostinato.core.builtin import Permits
+from ostinato.features.sources.service import SourceContext, SourceService
 from tests.app.conftest import during
 from tests.dashboard.conftest import Visitor
 from tests.played_api import PlayedApi
 from tests.waiting import eventually
 
+HERE = SourceContext(permits=Permits(egress=EVERYWHERE))
 NEW = "/sources/new"
 COLUMNS = "- {source: id, target: number, type: integer}\n- {source: day, type: date}\n- {source: name}"
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -169,3 +172,31 @@ def test_a_viewer_sees_sources_and_no_buttons(stranger):
     assert "No sources yet" in stranger.see("/sources")
     assert "New source" not in stranger.see("/sources")
     assert stranger.see(NEW, 403)
+
+
+def test_the_changes_of_each_run_and_the_state_are_shown(visitor, good, api):
+    known = {"write": "{mode: upsert, newest: number}", "response.unique": "number"}
+    where = make(visitor, good | known)
+    sources = visitor.app.scheduler.part(SourceService)
+    assert sources.get("gdp").source.write.newest == "number"
+    assert "mode: upsert" in unescape(visitor.see(f"{where}/edit"))
+
+    async def until_run_twice() -> None:
+        import asyncio
+
+        def run_twice() -> None:
+            eventually(lambda: sources.get("gdp").job.facts.completed == 1)
+            api.records = 30
+            sources.run("gdp")
+            eventually(lambda: sources.get("gdp").job.facts.completed == 2)
+
+        await asyncio.to_thread(run_twice)
+
+    during(visitor.app, until_run_twice)
+    page = unescape(visitor.see(where))
+    assert "#1: 25 inserted, 0 updated, 0 deleted" in page
+    assert "#2: 5 inserted, 0 updated, 0 deleted" in page
+    assert "<dt>Writing</dt><dd>upsert</dd>" in page
+    sources.edit("gdp", {"incremental": {"cursor": "day", "startParam": "since"}}, HERE)
+    sources.set_state("gdp", "2026-01-09")
+    assert "<dt>State</dt><dd>2026-01-09</dd>" in visitor.see(where)

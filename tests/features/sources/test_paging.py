@@ -15,8 +15,8 @@ from ostinato.features.sources.rules.paging import (
     linked,
     missing_params,
     next_step,
-    params_of,
     url_of,
+    values_of,
 )
 from tests.sources import a_source
 
@@ -30,9 +30,9 @@ def paging(**given):
 
 def test_pages_are_numbered_from_1():
     by = paging(type="page", pageParam="p", limitParam="size", limit=2)
-    assert params_of(by, FIRST) == [("p", "1"), ("size", "2")]
+    assert values_of(by, FIRST) == [("p", 1), ("size", 2)]
     second = next_step(by, FIRST, SeenPage(2), URL)
-    assert params_of(by, second) == [("p", "2"), ("size", "2")]
+    assert values_of(by, second) == [("p", 2), ("size", 2)]
     assert next_step(by, second, SeenPage(1), URL) is None
     assert next_step(by, second, SeenPage(0), URL) is None
 
@@ -51,15 +51,15 @@ def test_has_more_says_no(no):
 
 def test_an_offset_grows_by_the_limit():
     by = paging(type="offset", offsetParam="skip", limit=50)
-    assert params_of(by, FIRST) == [("skip", "0"), ("limit", "50")]
-    assert params_of(by, PageStep(3)) == [("skip", "100"), ("limit", "50")]
+    assert values_of(by, FIRST) == [("skip", 0), ("limit", 50)]
+    assert values_of(by, PageStep(3)) == [("skip", 100), ("limit", 50)]
 
 
 def test_the_first_request_carries_no_cursor():
     by = paging(type="cursor", cursorParam="after", nextCursorPath="next")
-    assert params_of(by, FIRST) == []
+    assert values_of(by, FIRST) == []
     second = next_step(by, FIRST, SeenPage(1, next="abc"), URL)
-    assert params_of(by, second) == [("after", "abc")]
+    assert values_of(by, second) == [("after", "abc")]
     for end in (None, "", False, {}):
         assert next_step(by, second, SeenPage(1, next=end), URL) is None
     assert next_step(by, second, SeenPage(1, next=0), URL) == PageStep(3, "0")

@@ -16,7 +16,7 @@ FILLER = {"small": "", "large": "x" * LARGE}
 
 def records_of(document, filler: str, *, stored: bool = False, **response) -> list:
     body = json.dumps(document | {"filler": filler}).encode()
-    page = FetchedPage("http://x/", io.BytesIO(body), len(body), 1, "", None, lambda told, _: BadAnswer(told, 200))
+    page = FetchedPage("http://x/", io.BytesIO(body), len(body), 1, {}, None, lambda told, _: BadAnswer(told, 200))
     source = read_source(a_source(response=DEFINITION["response"] | response))
     records = read(page, source, lambda: stored)
     return [each for chunk in records.chunks for each in chunk]

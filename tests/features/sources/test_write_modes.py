@@ -9,11 +9,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ostinato.core.builtin import Permits
 from ostinato.core.errors import Invalid, LeaseLost
 from ostinato.features.sources.databases import Reach
 from ostinato.features.sources.fetch.page import PermanentFailure
-from ostinato.features.sources.rows import Hold
+from ostinato.features.sources.rows import Hold, SourceRecords
 from ostinato.features.sources.rules import read_source
+from ostinato.features.sources.service import SourceContext, SourceService
 from tests.build import NOW
 from tests.features.sources.played_runs import PlayedRuns, a_definition_of
 
@@ -264,6 +266,31 @@ def test_a_table_keeps_its_kind(world, table):
         runs.run()
         with pytest.raises(PermanentFailure, match="keeps its kind"):
             PlayedRuns(world, a_definition_of(then)).run()
+
+
+def test_a_mapped_valid_to_makes_no_history(world, table):
+    runs = played(world, table, "upsert")
+    runs.definition["response"]["fields"] += [{"source": "from", "target": "valid_from"}, {"source": "valid_to"}]
+    runs = PlayedRuns(world, runs.definition)
+    for value in (1.0, 2.0):
+        runs.records = [{"id": 1, "value": value, "note": "", "from": "x", "valid_to": "y"}]
+        runs.run()
+    (row,) = runs.table()
+    assert (row["v"], row["valid_from"], row["valid_to"]) == (2.0, "x", "y")
+
+
+def test_the_stage_of_a_deleted_source_is_dropped(new_app):
+    app = new_app()
+    service, database = app.scheduler.part(SourceService), app.parts.store.database
+    service.create(a_definition_of("replace", table="staged"), SourceContext(permits=Permits()))
+    records, target = app.parts.store.part(SourceRecords), service.get("played").source.target
+    with records.places.writing(target) as (tx, place):
+        stage = records._stage_name(target, place)
+        tx.run(database.dialect.statement(f"CREATE TABLE {stage} (hash text)"))
+    service.delete("played")
+    with records.places.writing(target) as (tx, place):
+        tx.run(database.dialect.statement(f"CREATE TABLE {stage} (hash text)"))
+        tx.run(database.dialect.statement(f"DROP TABLE {stage}"))
 
 
 @pytest.mark.parametrize("write", ["upsert", "replace", "history"])

@@ -25,7 +25,7 @@ from ostinato.core.addresses import PUBLIC_ONLY, Egress
 from ostinato.core.auth import REFERENCE
 from ostinato.core.errors import Invalid, StoreError, StoreUnavailable
 from ostinato.features.sources.rules.databases import FileDatabase, ServerDatabase, is_socket, read_database
-from ostinato.features.sources.rules.tables import Target, WriteMode, check_table_name
+from ostinato.features.sources.rules.tables import Target, check_table_name
 from ostinato.features.sources.table_statements import ExistingColumn, TargetTable, quoted
 from ostinato.store.database import Database, Tx, open_database
 from ostinato.store.dialect import DatabaseKind, Statement
@@ -117,9 +117,8 @@ class Places:
         found = tx.rows("columns_of", schema=schema, name=name)
         columns = tuple(ExistingColumn(a, b, c, bool(d)) for a, b, c, d in found)
         unique = dict[str, set[str]]()
-        if target.mode is not WriteMode.INSERT:
-            for index, column in tx.rows("unique_of", schema=schema, name=name):
-                unique.setdefault(index, set()).add(column)
+        for index, column in tx.rows("unique_of", schema=schema, name=name):
+            unique.setdefault(index, set()).add(column)
         named = f"{quoted(schema)}.{quoted(name)}" if schema else quoted(name)
         return TargetTable(named, columns, tuple(map(frozenset, unique.values())))
 

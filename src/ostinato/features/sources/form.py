@@ -47,8 +47,19 @@ def _headers(text: str) -> Any:
     return {name.strip(): value.strip() for name, _, value in pairs}
 
 
+def _object(text: str) -> Any:
+    """Read JSON or YAML, also the short form {mode: upsert}, which is no JSON."""
+    try:
+        return fields.read(text)
+    except Invalid:
+        if not text.lstrip().startswith("{"):
+            raise
+        return fields.read("- " + text.strip().replace("\n", "\n  "))[0]
+
+
 SCHEDULE: Final = WidgetKind("line", _text_or_object)
 MAPPING: Final = WidgetKind("json", fields.read)
+OBJECT: Final = WidgetKind("json", _object)
 PARAMS: Final = WidgetKind("area", _params)
 HEADERS: Final = WidgetKind("area", _headers)
 EXECUTION: Final = "execution"
@@ -70,10 +81,15 @@ FIELDS: Final = table(
     Field("response.fields", "Columns", MAPPING, "For each: source (a path in the record), target (the column), "
           "type (text, integer, number, boolean, timestamp, date, json). As YAML or JSON.", FIELDS_EXAMPLE,
           needed=True),
-    Field("write", "Writing", MAPPING, "insert, upsert, replace or history, or more as YAML: "
+    Field("write", "Writing", OBJECT, "insert, upsert, replace or history, or more as YAML: "
           "{mode: upsert, deletions: absent}", "insert"),
     Field("params", "Parameters", PARAMS, "name=value, one in each line."),
     Field("headers", "Headers", HEADERS, "Accept: application/json, one in each line. Secrets belong to auth."),
+    Field("body", "Body", OBJECT, "As YAML: {json: …}, {form: …} or {text: …}. The requests are then POST.",
+          '{json: {status: open}}'),
+    Field("graphql", "GraphQL", OBJECT, "As YAML: query, and variables."),
+    Field("responseActions", "Answers", MAPPING, "As YAML, for each: status, contains, where; action (ignore, retry, "
+          "fail).", "- {status: 404, action: ignore}"),
     Field("pagination.type", "Pagination", CHOICE, "How the API divides its records into pages.", "", (
         ("", "one page"), ("page", "by number"), ("offset", "by offset"), ("cursor", "by a cursor in each answer"),
         ("link_header", "by the header Link"), ("next_url", "by a URL in each answer"), ("none", "none"),
@@ -126,8 +142,8 @@ AUTH: Final = tuple(name for name in FIELDS if name.startswith("auth."))
 GROUPS: Final = (
     Group("Columns", ("response.dataPath", "response.unique", "response.fields", "write")),
     Group("Request", ("pagination.type", "auth.type"),
-          ("params", "headers", *PAGES[1:], *AUTH[1:]),
-          "Parameters, headers, pagination and credentials"),
+          ("params", "headers", "body", "graphql", "responseActions", *PAGES[1:], *AUTH[1:]),
+          "Parameters, headers, body, answers, pagination and credentials"),
     Group("Limits and retries", ("execution.maxRetries", "execution.retryResetPeriod", f"{EXECUTION}.timeout"),
           tuple(name for name in FIELDS if name.startswith(("incremental.", "limits."))),
           "Incremental fetch, limits"),
@@ -148,8 +164,10 @@ def _shown(name: str, value: Any) -> str:
             return "active" if name == "status" else ""
         case "response.fields", list():
             return "\n".join(f"- {_flow(each)}" for each in value)
-        case "write", dict():
+        case "write" | "body" | "graphql", dict():
             return _flow(value)
+        case "responseActions", list():
+            return "\n".join(f"- {_flow(each)}" for each in value)
         case "params", list() if all(isinstance(each, dict) for each in value):
             return "\n".join(f"{each.get('name', '')}={each.get('value', '')}" for each in value)
         case "headers", dict():

@@ -65,7 +65,7 @@ SELECT cursor, saved_at FROM {source_states} WHERE job_id = :job AND part = :par
 
 -- name: list_source_states
 -- The states of a source, by part.
-SELECT part, cursor, saved_at FROM {source_states} WHERE job_id = :job AND part > :after ORDER BY part LIMIT :limit
+SELECT part, cursor, saved_at FROM {source_states} WHERE job_id = :job AND part > :after_part ORDER BY part LIMIT :limit
 
 -- name: set_source_state
 -- The state that a person sets, unless a run of the job is in progress.

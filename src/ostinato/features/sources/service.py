@@ -26,7 +26,7 @@ into jobs. A definition is plain values, from YAML or JSON; Invalid names the wr
 import asyncio
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ostinato.core.access import Caller
 from ostinato.core.auth import REFERENCE
 from ostinato.core.builtin import NOTHING_ALLOWED, Permits
-from ostinato.core.errors import BudgetSpent, Conflict, Invalid, NotFound, StoreUnavailable
+from ostinato.core.errors import BudgetSpent, Conflict, Invalid, NotFound, StoreError, StoreUnavailable
 from ostinato.core.model import Definition, Json, WaitsFor
 from ostinato.core.payload import check_json
 from ostinato.core.read_models import JobFilter, LastRun
@@ -301,8 +301,9 @@ class SourceService:
         view = self.get(name)
         if not with_data:
             self._jobs.delete(view.job.id, by=by)
-            if view.source is not None and view.source.target.is_staged and not view.source.database:
-                self._records.forget(view.source.target)
+            if view.source is not None and not view.source.database:
+                with suppress(StoreError, Invalid):  # an empty table of ours may stay
+                    self._records.forget(view.source.target)
             return 0
         target = _readable(view).target
         # An unusable database is refused before anything is deleted.
@@ -310,8 +311,7 @@ class SourceService:
             self._foreign.ask(target, lambda: self._records.newest(target, 1))
         self._jobs.delete(view.job.id, by=by)
         with told_plainly(target):
-            if target.is_staged:
-                self._records.forget(target)
+            self._records.forget(target)
             return self._records.delete_rows(target)
 
     # -- internals

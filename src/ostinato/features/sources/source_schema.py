@@ -6,8 +6,10 @@ from ostinato.core.auth import FIELDS as AUTH_FIELDS
 from ostinato.core.payload import LONGEST_BY_FIELD, LONGEST_WAIT, QUEUE_NAME
 from ostinato.core.schedule import LONGEST_PERIOD
 from ostinato.core.times import MICROSECOND, SECOND
-from ostinato.features.sources.rules.definition import FirstFetch, OnLimit, Order, PagingKind
+from ostinato.features.sources.rules.definition import FirstFetch, OnLimit, Order, PagingKind, StopAfter
 from ostinato.features.sources.rules.reading import MOST_BYTES, MOST_FIELDS, NAME
+from ostinato.features.sources.rules.requests import ActionKind, Method
+from ostinato.features.sources.rules.requests_reading import MOST_ACTIONS
 from ostinato.features.sources.rules.tables import ColumnType, Deletions, WriteMode
 from ostinato.features.sources.rules.words import LARGEST, LONGEST_TEXT
 from ostinato.shapes.base import shape
@@ -65,9 +67,15 @@ SHARE: Final = either({"type": "string", "format": "percent"}, {"type": "number"
 PARAM: Final = _text(200, minLength=1)
 LIMIT: Final = _whole(1, 10_000_000)
 LIMITED: Final[dict[str, Shape]] = {"limit": LIMIT, "limitParam": _text(200)}
-COUNTED: Final = LIMITED | {"hasMorePath": PATH}
+LAST_PAGE: Final[dict[str, Shape]] = {
+    "hasMorePath": PATH,
+    "stopWhen": PATH,
+    "stopAfter": {"const": StopAfter.EMPTY_PAGE.value},  # short_page requires limit
+    "hosts": {"type": "array", "items": _text(300), "maxItems": 20},
+}
+COUNTED: Final = LIMITED | LAST_PAGE
 NUMBERED: Final = COUNTED | {"start": _whole(0, 1_000_000), "pageParam": _text()}
-CURSOR: Final = LIMITED | {"cursorParam": PARAM, "nextCursorPath": {**PATH, "minLength": 1}}
+CURSOR: Final = COUNTED | {"cursorParam": PARAM, "nextCursorPath": {**PATH, "minLength": 1}}
 
 
 def _pages(fields: dict[str, Shape], *needed: str, **kind: Shape) -> Shape:
@@ -95,8 +103,8 @@ PAGINATION: Final = either(
         "limit",
     ),
     _pages(CURSOR, "cursorParam", "nextCursorPath", **_kind(PagingKind.CURSOR)),
-    _pages(LIMITED | {"nextUrlPath": {**PATH, "minLength": 1}}, "nextUrlPath", **_kind(PagingKind.NEXT_URL)),
-    _pages(LIMITED, **_kind(PagingKind.LINK_HEADER)),
+    _pages(COUNTED | {"nextUrlPath": {**PATH, "minLength": 1}}, "nextUrlPath", **_kind(PagingKind.NEXT_URL)),
+    _pages(COUNTED, **_kind(PagingKind.LINK_HEADER)),
 )
 PAGES: Final = {
     "pagination": PAGINATION,
@@ -133,6 +141,26 @@ BY_STATE: Final = _fields(
     "startParam",
 )
 
+# -- requests
+
+STATUS: Final[Shape] = {"type": "integer", "minimum": 100, "maximum": 599}
+ACTION: Final = _fields(
+    {
+        "status": either(STATUS, {"type": "array", "items": STATUS, "minItems": 1, "maxItems": 100}),
+        "contains": _text(500),
+        "where": PATH,
+        "action": {"enum": [ActionKind.IGNORE.value, ActionKind.FAIL.value]},
+        "say": _text(500),
+    },
+    "status",
+    "action",
+)
+BODY: Final = either(
+    _fields({"json": {}}, "json"),
+    _fields({"form": {"type": "object", "additionalProperties": _text()}}, "form"),
+    _fields({"text": _text()}, "text"),
+)
+
 # -- the whole
 
 OTHERS: Final[dict[str, Shape]] = {
@@ -153,6 +181,10 @@ OTHERS: Final[dict[str, Shape]] = {
     },
     "auth": auth(*AUTH_FIELDS),
     "incremental": either(BY_ROWS, BY_STATE),
+    "method": {"const": Method.POST.value},  # GET has no body
+    "body": BODY,
+    "graphql": _fields({"query": _text(minLength=1), "variables": {"type": "object"}}, "query"),
+    "responseActions": {"type": "array", "items": ACTION, "maxItems": MOST_ACTIONS},
     "write": WRITE,
     "firstRun": {"enum": list(FirstFetch)},
     "limits": _fields(

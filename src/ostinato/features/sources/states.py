@@ -45,7 +45,7 @@ class SourceStates:
         with self._database.read() as tx:
             found = [] if after is not None else tx.rows("get_source_state", job=job, part=WHOLE)
             states = [SourceState(WHOLE, json.loads(cursor), from_micros(at)) for cursor, at in found]
-            rest = tx.rows("list_source_states", job=job, after=after or WHOLE, limit=limit - len(states))
+            rest = tx.rows("list_source_states", job=job, after_part=after or WHOLE, limit=limit - len(states))
         return states + [SourceState(part, json.loads(cursor), from_micros(at)) for part, cursor, at in rest]
 
     def set(self, job: UUID, cursor: Any, now: datetime, part: str = WHOLE) -> None:

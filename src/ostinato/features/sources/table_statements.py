@@ -72,8 +72,8 @@ class TargetTable:
 
     @property
     def has_versions(self) -> bool:
-        """True if it is a table of ours with the history of its records."""
-        return self.ours and self.has(VALID_TO) and self.has(ROW)
+        """True if it is a table of ours with the history of its records: a hash occurs once for each version."""
+        return self.ours and self.has(VALID_TO) and frozenset({HASH}) not in self.unique
 
     def has(self, name: str) -> bool:
         return self.find(name) is not None

@@ -9,7 +9,7 @@ status and the first bytes of the answer, the field.
 
 import io
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import IO, Final
@@ -17,9 +17,10 @@ from typing import IO, Final
 from ostinato.core.errors import BadAnswer, Invalid, OstinatoError, StoreUnavailable, TooMuch, Unreachable
 from ostinato.core.times import format_duration
 from ostinato.features.sources.rules.definition import Source
-from ostinato.features.sources.rules.paging import PageStep, missing_params, params_of, url_of
-from ostinato.features.sources.rules.windows import HEADER, bounds_of
-from ostinato.outgoing import Bounds, Credentials, Outgoing
+from ostinato.features.sources.rules.paging import PageStep, missing_params, url_of, values_of
+from ostinato.features.sources.rules.requests import LOOKED_AT, ActionKind, ResponseAction, placed_request
+from ostinato.features.sources.rules.windows import bounds_of
+from ostinato.outgoing import Bounds, Credentials, Outgoing, Reply
 from ostinato.task.signals import RetryLater
 
 
@@ -45,6 +46,7 @@ def failure(error: OstinatoError, page: int, wait: timedelta | None = None) -> E
 
 
 LARGE: Final = 1024 * 1024  # bytes held in memory
+NO_CONTENT: Final = 204
 SILENCE: Final = 30.0  # seconds without data from the API
 
 
@@ -56,9 +58,10 @@ class FetchedPage:
     body: IO[bytes]
     size: int
     requests: int
-    link: str
+    headers: Mapping[str, str]
     wait: timedelta | None  # the wait that the API asks for
     bad: Callable[[str, bytes], BadAnswer]
+    is_ignored: bool = False  # it counts as an empty last page
 
     @property
     def is_large(self) -> bool:
@@ -82,14 +85,13 @@ async def ask(
 ) -> FetchedPage:
     """Request a page of at most `most` bytes; raise failures of the run with the page's number."""
     url = url_of(source.paging, step, source.url)
-    bounds = [] if source.incremental is None else bounds_of(source.incremental, step.window)
-    since = [(place, value) for place, value in bounds if not place.startswith(HEADER)]
-    headers = {place.removeprefix(HEADER): value for place, value in bounds if place.startswith(HEADER)}
-    params = [*source.params, *since, *params_of(source.paging, step)]
+    values = [*bounds_of(source.incremental, step.window), *values_of(source.paging, step)]
+    request = placed_request(source.params, source.headers, source.body, values)
+    params = request.params
     if url is step.cursor:
         params = missing_params(url, params)  # the API's URL of the next page has some already
     seconds = source.execution.timeout.total_seconds()
-    limits = Bounds(
+    bounds = Bounds(
         begin=min(SILENCE, seconds),
         silence=min(SILENCE, seconds),
         total=seconds,
@@ -99,25 +101,68 @@ async def ask(
     wait = None
     try:
         async with outgoing.request(
-            "GET", url, params=params, headers=dict(source.headers) | headers, credentials=credentials, bounds=limits
-        ) as reply:
+            source.method, url, params=params, headers=request.headers, body=request.body, credentials=credentials,
+            bounds=bounds,
+        ) as reply:  # fmt: skip
             wait = reply.asked.wait
-            await reply.require_good()
-            body: IO[bytes] = io.BytesIO()
-            try:
-                async for part in reply.parts():
-                    body.write(part)
-                    if isinstance(body, io.BytesIO) and body.tell() > LARGE:
-                        body = _in_a_file(body)
-            except BaseException:
-                body.close()
-                raise
-            link = reply.headers.get("link", "")
-            return FetchedPage(reply.url, body, reply.unpacked, reply.hops, link, wait, reply.bad)
+            return await _answered(reply, source, step)
     except TooMuch as error:
         raise failure(TooMuch(f"{error} (limits.maxBytes)"), step.number) from None
     except (Unreachable, Invalid) as error:
         raise failure(error, step.number, wait) from None
+
+
+async def _answered(reply: Reply, source: Source, step: PageStep) -> FetchedPage:
+    """Read an answer; the first of the source's actions that fits it decides what becomes of it."""
+    wait = reply.asked.wait
+    actions = [each for each in source.actions if each.takes(reply.status)]
+    if not any(each.looks for each in actions):
+        action = next(iter(actions), None)
+        if action is None:
+            await reply.require_good()
+        else:
+            _act(action, reply, step, b"")
+            if action.action is ActionKind.IGNORE:
+                await reply.discard()
+                return FetchedPage(reply.url, io.BytesIO(), 0, reply.hops, reply.headers, wait, reply.bad, True)
+    body = await _body_of(reply)
+    try:
+        beginning = body.read(LOOKED_AT) if not body.seek(0) and actions else b""
+        action = next((each for each in actions if each.fits(beginning)), None)
+        if action is not None:
+            _act(action, reply, step, beginning)
+        elif not reply.good:
+            raise reply.bad(f"The API answered {reply.status}.", beginning)
+        ignored = action is not None or reply.status == NO_CONTENT
+        return FetchedPage(reply.url, body, reply.unpacked, reply.hops, reply.headers, wait, reply.bad, ignored)
+    except BaseException:
+        body.close()
+        raise
+
+
+def _act(action: ResponseAction, reply: Reply, step: PageStep, body: bytes) -> None:
+    """Raise the failure that an action of a source asks for."""
+    if action.action is ActionKind.IGNORE:
+        return
+    sentence = f"Page {step.number}: {action.say or reply.bad(f'The API answered {reply.status}.', body)}"
+    if action.action is ActionKind.FAIL:
+        raise PermanentFailure(sentence)
+    if action.after is not None:
+        raise AskedToWait(action.after, sentence)
+    raise TransientFailure(sentence)
+
+
+async def _body_of(reply: Reply) -> IO[bytes]:
+    body: IO[bytes] = io.BytesIO()
+    try:
+        async for part in reply.parts():
+            body.write(part)
+            if isinstance(body, io.BytesIO) and body.tell() > LARGE:
+                body = _in_a_file(body)
+    except BaseException:
+        body.close()
+        raise
+    return body
 
 
 def _in_a_file(body: io.BytesIO) -> IO[bytes]:

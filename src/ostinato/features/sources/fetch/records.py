@@ -21,10 +21,11 @@ from typing import IO, Any, Final
 from ostinato.core.errors import BadAnswer, LeaseLost, OstinatoError, TooMuch
 from ostinato.features.sources.calls import RunTable
 from ostinato.features.sources.fetch.page import FetchedPage, PermanentFailure, failure
-from ostinato.features.sources.rules.definition import OnLimit, PagingKind, Source, WhenMissing
+from ostinato.features.sources.rules.definition import OnLimit, Paging, PagingKind, Source, WhenMissing
 from ostinato.features.sources.rules.mapping import Mapper, Rejection
 from ostinato.features.sources.rules.paging import DoesNotAdvance, PageStep, SeenPage, next_step
 from ostinato.features.sources.rules.paths import MISSING, PLACE, find, getter, is_dotted, parts_of
+from ostinato.features.sources.rules.requests import HEADER, LAST
 from ostinato.features.sources.rules.tables import Cell, Row, RowChanges, WriteMode
 from ostinato.features.sources.rules.windows import advance, is_older
 from ostinato.outgoing.reply import parse_json
@@ -51,6 +52,8 @@ class PageRecords:
 
 def read(page: FetchedPage, source: Source, has_stored: HasStored = lambda: False) -> PageRecords:
     """Find the records of a page; raise BadAnswer if it has another form."""
+    if page.is_ignored:
+        return PageRecords(iter(()), SeenPage(0), [])
     if page.is_large and _can_stream(source):
         return _streamed(page, source, has_stored)
     return _whole(page, source, has_stored)
@@ -62,14 +65,39 @@ def _whole(page: FetchedPage, source: Source, has_stored: HasStored) -> PageReco
         document = parse_json(page.body.read(), "The API")
     except (BadAnswer, TooMuch) as error:
         raise page.wrong(str(error)) from None
+    if source.is_graphql:
+        _require_no_errors(page, getter("errors")(document))
     records = find(source.response.data_path, document)
     if records is None or (records is MISSING and _may_be_missing(source, has_stored)):
         records = []
     if not isinstance(records, list):
         raise page.wrong(_not_a_list(source, records))
     chunks = (records[at : at + CHUNK] for at in range(0, len(records), CHUNK))
-    seen = SeenPage(len(records), _at(source.paging.has_more_path, document), _at(source.paging.next_path, document))
-    return PageRecords(chunks, SeenPage(seen.records, seen.more, seen.next, page.link), records)
+    paging = source.paging
+    seen = SeenPage(
+        len(records),
+        _at(paging.has_more_path, document),
+        _next(paging, page, records[-1:], lambda path: _at(path, document)),
+        page.headers.get("link", ""),
+        _at(paging.stop_when, document),
+    )
+    return PageRecords(chunks, seen, records)
+
+
+def _next(paging: Paging, page: FetchedPage, last: list[Any], at: Callable[[str], Any]) -> Any:
+    """Return the next cursor or URL: from the answer, a header or the last record."""
+    path = paging.next_path
+    if path.startswith(HEADER):
+        return page.headers.get(path.removeprefix(HEADER).lower())
+    if path.startswith(LAST):
+        return getter(path.removeprefix(LAST))(last[0]) if last else None
+    return at(path)
+
+
+def _require_no_errors(page: FetchedPage, errors: Any) -> None:
+    """Raise BadAnswer for the errors of GraphQL, which come with the status 200."""
+    if errors:
+        raise page.wrong("The API answered with errors.")
 
 
 def _at(path: str, document: Any) -> Any:
@@ -96,30 +124,38 @@ def _kind(value: Any) -> str:
 
 
 def _can_stream(source: Source) -> bool:
-    paths = [source.response.data_path, source.paging.has_more_path, source.paging.next_path]
+    paging = source.paging
+    paths = [source.response.data_path, paging.has_more_path, paging.stop_when]
+    paths += [] if paging.next_path.startswith((HEADER, LAST)) else [paging.next_path]
     return all(is_dotted(path) and not any(map(PLACE.fullmatch, parts_of(path))) for path in paths)
 
 
 def _streamed(page: FetchedPage, source: Source, has_stored: HasStored) -> PageRecords:
     paging = source.paging
-    asked = paging.has_more_path or paging.next_path
-    found = _first(page, asked) if asked and paging.kind is not PagingKind.LINK_HEADER else None
-    more, following = (found, None) if paging.has_more_path else (None, found)
-    records = PageRecords(iter(()), SeenPage(0, more, following, page.link))
+    if source.is_graphql:
+        _require_no_errors(page, _first(page, "errors.item"))
+
+    def at(path: str) -> Any:
+        return _first(page, path) if path else None
+
+    seen = SeenPage(0, at(paging.has_more_path), _next(paging, page, [], at), page.headers.get("link", ""))
+    records = PageRecords(iter(()), replace(seen, stop=at(paging.stop_when)))
     records.chunks = _chunks(page, source, records, has_stored)
     return records
 
 
 def _chunks(page: FetchedPage, source: Source, records: PageRecords, has_stored: HasStored) -> Iterator[list[Any]]:
-    count = 0
+    count, last = 0, list[Any]()
     items = _items(page, ".".join([*parts_of(source.response.data_path), "item"]))
     while chunk := list(islice(items, CHUNK)):
-        count += len(chunk)
+        count, last = count + len(chunk), chunk[-1:]
         yield chunk
     if not count:
         _require_list(page, source, has_stored)
-    seen = records.seen
-    records.seen = SeenPage(count, seen.more, seen.next, seen.link)
+    following = records.seen.next
+    if source.paging.next_path.startswith(LAST):
+        following = _next(source.paging, page, last, lambda _: None)
+    records.seen = replace(records.seen, records=count, next=following)
 
 
 def _items(page: FetchedPage, prefix: str) -> Iterator[Any]:

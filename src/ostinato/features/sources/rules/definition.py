@@ -8,6 +8,7 @@ from typing import Any
 
 from ostinato.core.auth import Auth
 from ostinato.core.schedule import Schedule
+from ostinato.features.sources.rules.requests import Method, ResponseAction, SourceBody
 from ostinato.features.sources.rules.tables import Cell, ColumnType, MappedColumn, Marked, Target, Write, WriteMode
 
 ACTIVE = "active"
@@ -25,6 +26,13 @@ class PagingKind(StrEnum):
     NEXT_URL = "next_url"  # a URL in each answer
 
 
+class StopAfter(StrEnum):
+    """The page after which an API has no more."""
+
+    SHORT_PAGE = "short_page"  # with fewer records than the limit
+    EMPTY_PAGE = "empty_page"
+
+
 @dataclass(frozen=True, slots=True)
 class Paging:
     """The parameters of pagination. Paths start at the root of the answer."""
@@ -36,6 +44,9 @@ class Paging:
     start: int = 1  # the number of the first page
     has_more_path: str = ""
     next_path: str = ""  # where the next cursor or URL stands
+    stop_when: str = ""  # a path: its true value ends the pages
+    stop_after: StopAfter | None = None
+    hosts: tuple[str, ...] = ()  # other hosts on which the next page may lie
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +157,10 @@ class Source:
     execution: RunSettings = RunSettings()
     params: tuple[tuple[str, str], ...] = ()
     headers: tuple[tuple[str, str], ...] = ()
+    method: Method = Method.GET
+    body: SourceBody | None = None
+    is_graphql: bool = False  # the request fails if its answer has errors
+    actions: tuple[ResponseAction, ...] = ()
     auth: Auth | None = None
     paging: Paging = Paging()
     incremental: Incremental | None = None
@@ -196,5 +211,6 @@ __all__ = [
     "Response",
     "RunSettings",
     "Source",
+    "StopAfter",
     "WhenMissing",
 ]

@@ -3,9 +3,9 @@
 A step holds the parameters that the next request adds to the URL of the source. It is made from the step before and
 from the answer: its number of records, its next cursor or URL, and its value at `hasMorePath`.
 
-With page numbers or offsets the value at `hasMorePath` tells the end; without that path the last page has fewer records
-than the limit, or none. A repeated cursor, URL or page means that the API sends the same pages again: the run fails
-instead of running for ever.
+The value at `hasMorePath`, or a true one at `stopWhen`, tells the end. With page numbers or offsets and without that
+path, the last page has fewer records than the limit, or none (`stopAfter`). A repeated cursor, URL or page means that
+the API sends the same pages again: the run fails instead of running for ever.
 """
 
 import re
@@ -15,7 +15,7 @@ from typing import Any, Final
 from urllib.parse import parse_qsl, urljoin, urlsplit
 
 from ostinato.core.errors import Invalid
-from ostinato.features.sources.rules.definition import Paging, PagingKind
+from ostinato.features.sources.rules.definition import Paging, PagingKind, StopAfter
 from ostinato.features.sources.rules.tables import Cell
 
 LINK: Final = re.compile(r'<([^<>]*)>((?:\s*;\s*[^;,="]+(?:=(?:"[^"]*"|[^;,"]*))?)*)')
@@ -109,6 +109,7 @@ class SeenPage:
     more: Any = None  # at hasMorePath
     next: Any = None  # at nextCursorPath or nextUrlPath
     link: str = ""  # the header
+    stop: Any = None  # at stopWhen
 
 
 @dataclass(slots=True)
@@ -124,18 +125,18 @@ class Trail:
             self.been.add((step.window, step.cursor))
 
 
-def params_of(paging: Paging, step: PageStep) -> list[tuple[str, str]]:
-    """Return the parameters of a page's request, beside those of the source."""
-    found = []
+def values_of(paging: Paging, step: PageStep) -> list[tuple[str, str | int]]:
+    """Return the values of a page's request by place, beside those of the source."""
+    found: list[tuple[str, str | int]] = []
     match paging.kind:
         case PagingKind.PAGE:
-            found.append((paging.param, str(paging.start + step.number - 1)))
+            found.append((paging.param, paging.start + step.number - 1))
         case PagingKind.OFFSET:
-            found.append((paging.param, str((step.number - 1) * (paging.limit or 0))))
+            found.append((paging.param, (step.number - 1) * (paging.limit or 0)))
         case PagingKind.CURSOR if step.cursor:
             found.append((paging.param, step.cursor))
     if paging.limit is not None and paging.limit_param:
-        found.append((paging.limit_param, str(paging.limit)))
+        found.append((paging.limit_param, paging.limit))
     return found
 
 
@@ -153,6 +154,8 @@ def missing_params(url: str, params: list[tuple[str, str]]) -> list[tuple[str, s
 
 def next_step(paging: Paging, step: PageStep, seen: SeenPage, url: str) -> PageStep | None:
     """Return the page after this one, or None. `url` is the URL of this page."""
+    if _is_last(paging, seen):
+        return None
     match paging.kind:
         case PagingKind.NONE:
             return None
@@ -162,9 +165,20 @@ def next_step(paging: Paging, step: PageStep, seen: SeenPage, url: str) -> PageS
             cursor = _cursor(seen.next)
             return PageStep(step.number + 1, cursor) if cursor else None
         case PagingKind.LINK_HEADER:
-            return _at(step, linked(seen.link), url)
+            return _at(paging, step, linked(seen.link), url)
         case PagingKind.NEXT_URL:
-            return _at(step, seen.next if isinstance(seen.next, str) else "", url)
+            return _at(paging, step, seen.next if isinstance(seen.next, str) else "", url)
+
+
+def _is_last(paging: Paging, seen: SeenPage) -> bool:
+    """Return True if the answer says that it is the last page."""
+    if paging.stop_when and _is_yes(seen.stop):
+        return True
+    if paging.has_more_path and not _is_yes(seen.more):
+        return True
+    if paging.stop_after is StopAfter.EMPTY_PAGE:
+        return not seen.records
+    return paging.stop_after is StopAfter.SHORT_PAGE and seen.records < (paging.limit or 1)
 
 
 def linked(header: str) -> str:
@@ -177,8 +191,8 @@ def linked(header: str) -> str:
 
 
 def _has_more(paging: Paging, seen: SeenPage) -> bool:
-    if paging.has_more_path:
-        return _is_yes(seen.more)
+    if paging.has_more_path or paging.stop_after is StopAfter.EMPTY_PAGE:
+        return True  # the answer has not said that it is the last one
     return seen.records > 0 and (paging.limit is None or seen.records >= paging.limit)
 
 
@@ -193,10 +207,14 @@ def _cursor(value: Any) -> str:
     return value if isinstance(value, str) else str(value)
 
 
-def _at(step: PageStep, target: str, url: str) -> PageStep | None:
+def _at(paging: Paging, step: PageStep, target: str, url: str) -> PageStep | None:
     if not target.strip():
         return None
     there = urljoin(url, target.strip())
-    if urlsplit(there).hostname != urlsplit(url).hostname:
-        raise Invalid(f"the next page lies on another host than this one: {there[:200]!r}")
+    host = urlsplit(there).hostname
+    if host != urlsplit(url).hostname and host not in paging.hosts:
+        raise Invalid(
+            f"the next page lies on another host than this one: {there[:200]!r}. Name it in pagination.hosts if it is "
+            "to get the credentials of this source."
+        )
     return PageStep(step.number + 1, there)

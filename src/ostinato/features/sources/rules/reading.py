@@ -23,14 +23,14 @@ from ostinato.features.sources.rules.definition import (
     MappedField,
     OnLimit,
     Order,
-    Paging,
-    PagingKind,
     Response,
     RunSettings,
     Source,
     WhenMissing,
 )
 from ostinato.features.sources.rules.paths import check_path
+from ostinato.features.sources.rules.requests import HEADER, ActionKind, check_place
+from ostinato.features.sources.rules.requests_reading import GONE, read_actions, read_paging, read_request
 from ostinato.features.sources.rules.tables import (
     VALID_FROM,
     VALID_TO,
@@ -44,7 +44,7 @@ from ostinato.features.sources.rules.tables import (
     check_column_name,
     check_table_name,
 )
-from ostinato.features.sources.rules.windows import DAY, HEADER, SHORTEST, TIMES, check_date_format, read_cell
+from ostinato.features.sources.rules.windows import DAY, SHORTEST, TIMES, check_date_format, read_cell
 from ostinato.features.sources.rules.words import ObjectReader, span_of, text_of
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
@@ -67,6 +67,7 @@ def read_source(given: object, timezone: str = "UTC", *, egress: Egress = EVERYW
         raise words.missing("response", "it names the place of the records and the columns of their values")
     write = _write(words)
     response = _response(words.inner("response"), write)
+    method, body = read_request(words)
     source = Source(
         name=name,
         url=url,
@@ -78,8 +79,12 @@ def read_source(given: object, timezone: str = "UTC", *, egress: Egress = EVERYW
         database=_database(words, egress),
         params=_params(words),
         headers=_headers(words.inner("headers")),
+        method=method,
+        body=body,
+        is_graphql=words.has("graphql"),
+        actions=read_actions(words),
         auth=parse_auth(words.any("auth")) if words.has("auth") else None,
-        paging=_paging(words),
+        paging=read_paging(words),
         incremental=_incremental(words, response),
         limits=_limits(words.inner("limits"), write),
         write=write,
@@ -93,6 +98,7 @@ def read_source(given: object, timezone: str = "UTC", *, egress: Egress = EVERYW
     )
     words.no_more()
     _check_write(source)
+    _check_places(source)
     return source
 
 
@@ -222,8 +228,21 @@ def _check_write(source: Source) -> None:
             raise Invalid(f"{what} needs all records in each run, so it cannot be used with incremental.")
         if source.limits.then is OnLimit.STOP:
             raise Invalid(f"{what} needs all records in each run, so it cannot be used with limits.onLimit: stop.")
+        for action in source.actions:
+            if action.action is ActionKind.IGNORE and not action.statuses & GONE:
+                raise Invalid(f"{what} needs all records in each run: of the statuses only 404 and 410 can be ignored.")
         if source.limits.rejected:
             raise Invalid(f"{what} needs all records in each run, so limits.maxRejected must be 0.")
+
+
+def _check_places(source: Source) -> None:
+    """Refuse values for a body that the source does not have."""
+    paging, asked = source.paging, source.incremental
+    places = {"pagination": paging.param, "pagination.limitParam": paging.limit_param}
+    if asked is not None:
+        places |= {"incremental.startParam": asked.param, "incremental.endParam": asked.end_param}
+    for what, place in places.items():
+        check_place(place, source.body, what)
 
 
 def _check_newest(source: Source, columns: Mapping[str, MappedColumn]) -> None:
@@ -282,63 +301,6 @@ def _field(words: ObjectReader) -> MappedField:
     name = check_column_name(target, words.path("target" if words.has("target") else "source"))
     words.no_more()
     return MappedField(source, MappedColumn(name, kind))
-
-
-def _paging(words: ObjectReader) -> Paging:
-    given = [name for name in ("pagination", "offsetPagination", "cursorPagination") if words.has(name)]
-    if len(given) > 1:
-        raise Invalid(f"{given[1]}: a source has one pagination, and {given[0]} is given already.")
-    if not given:
-        return Paging()
-    inner = words.inner(given[0])
-    kinds = {"offsetPagination": PagingKind.PAGE, "cursorPagination": PagingKind.CURSOR}
-    if given[0] not in kinds and inner.says_something and not inner.has("type"):
-        raise inner.missing("type", f"it is one of {', '.join(PagingKind)}")
-    kind = kinds.get(given[0]) or PagingKind(inner.choice("type", list(PagingKind), PagingKind.NONE))
-    paging = _paging_of(kind, inner)
-    inner.no_more()
-    return paging
-
-
-def _paging_of(kind: PagingKind, words: ObjectReader) -> Paging:
-    match kind:
-        case PagingKind.PAGE:
-            start = words.whole("start", 1, 0, 1_000_000)
-            return _counted(kind, words.text("pageParam") or "page", start, words)
-        case PagingKind.OFFSET:
-            paging = _counted(kind, words.text("offsetParam") or words.text("pageParam") or "offset", 0, words)
-            if paging.limit is None:
-                raise words.missing("limit", "the offset grows by this number of records")
-            return paging
-        case PagingKind.CURSOR:
-            param, path = words.needed_text("cursorParam", 200), words.needed_text("nextCursorPath", 500)
-            limit_param, limit = _limit(words)
-            check_path(path, words.path("nextCursorPath"))
-            return Paging(kind, param, limit_param, limit, next_path=path)
-        case PagingKind.NEXT_URL:
-            path = check_path(words.needed_text("nextUrlPath", 500), words.path("nextUrlPath"))
-            limit_param, limit = _limit(words)
-            return Paging(kind, "", limit_param, limit, next_path=path)
-        case PagingKind.LINK_HEADER:
-            limit_param, limit = _limit(words)
-            return Paging(kind, "", limit_param, limit)
-        case _:
-            return Paging()
-
-
-def _counted(kind: PagingKind, param: str, start: int, words: ObjectReader) -> Paging:
-    limit_param, limit = _limit(words)
-    more = words.text("hasMorePath", longest=500)
-    if more:
-        check_path(more, words.path("hasMorePath"))
-    return Paging(kind, param, limit_param, limit, start, more)
-
-
-def _limit(words: ObjectReader) -> tuple[str, int | None]:
-    param, limit = words.text("limitParam", longest=200), words.whole("limit", 0, 1, 10_000_000)
-    if param and not limit:
-        raise words.missing("limit", f"it is the value of {words.path('limitParam')}")
-    return (param or "limit", limit) if limit else ("", None)
 
 
 def _incremental(words: ObjectReader, response: Response) -> Incremental | None:

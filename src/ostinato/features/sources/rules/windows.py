@@ -20,7 +20,6 @@ from ostinato.features.sources.rules.tables import Cell, ColumnType
 TIMES: Final = (ColumnType.TIMESTAMP, ColumnType.DATE)
 SHORTEST: Final = timedelta(seconds=1)  # of a window that is divided
 DAY: Final = timedelta(days=1)
-HEADER: Final = "header:"
 EPOCHS: Final = {"epoch": 1, "epoch_ms": 1000, "epoch_us": 1_000_000}
 
 
@@ -84,11 +83,11 @@ def is_older(incremental: Incremental, window: TimeWindow, greatest: Cell) -> bo
     return bool(greatest < window.start)  # type: ignore[operator]
 
 
-def bounds_of(incremental: Incremental, window: TimeWindow | None) -> list[tuple[str, str]]:
-    """Return the parameters that ask for a window, by place: `since`, `header:X-Since`."""
-    if window is None:
+def bounds_of(incremental: Incremental | None, window: TimeWindow | None) -> list[tuple[str, str | int]]:
+    """Return the values that ask for a window, by place."""
+    if window is None or incremental is None:
         return []
-    found = []
+    found: list[tuple[str, str | int]] = []
     if window.start is not None:
         found.append((incremental.param, written(window.start, incremental)))
     if window.end is not None and incremental.end_param:
@@ -96,14 +95,14 @@ def bounds_of(incremental: Incremental, window: TimeWindow | None) -> list[tuple
     return found
 
 
-def written(cell: Cell, incremental: Incremental) -> str:
+def written(cell: Cell, incremental: Incremental) -> str | int:
     """Write a bound as the API wants it."""
     kind, form = incremental.column.type, incremental.format
     if kind not in TIMES or incremental.by_rows:
-        return str(cell)
+        return cell if type(cell) is int else str(cell)
     at = _instant(cell)
     if form in EPOCHS:
-        return str((at - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1) * EPOCHS[form] // 1_000_000)
+        return (at - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1) * EPOCHS[form] // 1_000_000
     if form == "date" or (not form and kind is ColumnType.DATE):
         return at.date().isoformat()
     if form in ("", "iso"):
