@@ -13,8 +13,9 @@ from typing import Final
 from uuid import UUID
 
 from ostinato.core import schedule as when
-from ostinato.core.lifecycle import commands, due_times, next_time
+from ostinato.core.lifecycle import next_time
 from ostinato.core.lifecycle.draft import Draft
+from ostinato.core.lifecycle.due_times import INSTANT, first_anchor
 from ostinato.core.model import (
     EPOCH,
     MICROSECOND,
@@ -130,19 +131,19 @@ def _anchor(definition: Definition, state: FormerState, now: datetime) -> dateti
     """Return the anchor that makes the job due next when it was due there; with a retry, later than that."""
     schedule, due = definition.schedule, state.next_at
     if due is None or state.is_over or state.paused_at is not None:
-        return due_times.first_anchor(definition, now)
+        return first_anchor(definition, now)
     if _retries(state):
         return max(due, now)
     if isinstance(schedule, Every):
         return due - schedule.period
-    return due - due_times.INSTANT if _is_due(definition, due) else now
+    return due - INSTANT if _is_due(definition, due) else now
 
 
 def _is_due(definition: Definition, at: datetime) -> bool:
     """Return True if a schedule may be due at an instant: an interval may, whenever it began."""
     if isinstance(definition.schedule, Every):
         return True
-    return when.next_after(definition.schedule, at, at - due_times.INSTANT) == at
+    return when.next_after(definition.schedule, at, at - INSTANT) == at
 
 
 def _retries(state: FormerState) -> bool:
@@ -254,7 +255,7 @@ def _pause(draft: Draft, at: datetime) -> None:
     facts = draft.facts
     facts.computed_at = draft.now
     if draft.run_once and _is_over_due(draft):
-        commands.begin(draft)
+        next_time.begin(draft)
         for live in draft.occurrences():
             draft.alter(replace(live, waits_for=WaitsFor.RESUME))
     facts.paused_at, facts.next_due_at = at, None
@@ -278,7 +279,7 @@ def _go_on(draft: Draft, state: FormerState, runs: Sequence[Execution]) -> None:
     elif draft.recurring and (state.next_at is not None or not draft.definition.policies.first_run.is_now):
         next_time.name_next(draft, draft.dealt_until)
     else:
-        commands.begin(draft)
+        next_time.begin(draft)
     next_time.end_if_over(draft)
 
 

@@ -9,8 +9,9 @@ from uuid import UUID
 from ostinato.core.access import Role
 from ostinato.core.checks import check_run_args
 from ostinato.core.errors import Conflict, NotFound
-from ostinato.core.lifecycle import due_times, next_time, settling
+from ostinato.core.lifecycle import next_time, settling
 from ostinato.core.lifecycle.draft import Draft
+from ostinato.core.lifecycle.due_times import anchor_from, first_anchor, newest_due
 from ostinato.core.lifecycle.status import status
 from ostinato.core.model import (
     RUN_SLOT,
@@ -39,50 +40,13 @@ def create(
     job_id: UUID, definition: Definition, now: datetime, chance: Chance, by: str = "", bounded: bool = False
 ) -> Change:
     """Create a job. A job that is due at once gets its live row now; with a bounded queue its first run waits."""
-    facts = Facts(created_at=now, updated_at=now, anchor=due_times.first_anchor(definition, now))
+    facts = Facts(created_at=now, updated_at=now, anchor=first_anchor(definition, now))
     draft = Draft(Job(job_id, definition, facts), (), now, chance, by)
-    begin(draft, bounded)
+    next_time.begin(draft, bounded)
     next_time.end_if_over(draft)
     if by or not draft.run_once:  # a job from `enqueue` has its own row, and names no other caller
         draft.tell("job.created", schedule=to_json(definition.schedule), anchor=draft.facts.anchor)
     return draft.change()
-
-
-def begin(draft: Draft, bounded: bool = False) -> None:
-    """Start the schedule: at once, or at its first time. The dispatcher fires a first run into a bounded queue."""
-    schedule = draft.definition.schedule
-    if isinstance(schedule, Once) and schedule.at <= draft.now:
-        start(draft, schedule.at)
-    elif draft.recurring and _due_now(draft):
-        if bounded and draft.facts.anchor == draft.now and not draft.outside_window(draft.now):
-            draft.facts.next_due_at = draft.facts.computed_at = draft.now
-        else:
-            start(draft, draft.now)
-    else:
-        next_time.name_next(draft, draft.now)
-
-
-def start(draft: Draft, due: datetime) -> None:
-    """Queue the occurrence of a due time that has come."""
-    place = draft.free_place()
-    if draft.outside_window(due):
-        draft.skip(SkipReason.WINDOW, due, due, 1)
-    elif place is None:
-        draft.skip(SkipReason.OVERLAP, due, due, 1, in_the_way=draft.occurrences()[0].id)
-    else:
-        draft.queue_first(due, AskedBy.SCHEDULE, place)
-        draft.dealt_with(due)
-    next_time.name_next(draft, draft.now)
-
-
-def _due_now(draft: Draft) -> bool:
-    policies, now = draft.definition.policies, draft.now
-    if policies.end_at is not None and policies.end_at < now:
-        return False
-    if policies.start_at is not None:
-        just_before = now - due_times.INSTANT
-        return policies.start_at == now == due_times.next_due(draft.definition, draft.facts, just_before)
-    return policies.first_run.is_now
 
 
 # -- Commands of people to a job. A status that does not allow one raises Conflict, and nothing changes
@@ -123,7 +87,7 @@ def resume(job: Job, lives: Sequence[Live], now: datetime, chance: Chance, by: s
     if draft.open and draft.recurring:
         _resume_schedule(draft)
     elif draft.open and draft.run_once and not draft.its_time_has_come:
-        begin(draft)
+        next_time.begin(draft)
     draft.tell("job.resumed", anchor=facts.anchor, next_due_at=facts.next_due_at)
     next_time.end_if_over(draft)
     return draft.change()
@@ -158,12 +122,12 @@ def edit(job: Job, lives: Sequence[Live], wanted: Definition, now: datetime, cha
         first_run_waits = facts.first_run_waits
         _close_old_schedule(draft)
         draft.definition = wanted
-        facts.anchor = due_times.anchor_from(wanted, now)
+        facts.anchor = anchor_from(wanted, now)
         _begin_new_schedule(draft, first_run_waits)
     elif before.policies.end_at != wanted.policies.end_at:
         if wanted.policies.end_at is not None and wanted.policies.end_at < now:
             next_time.close_gap(draft)  # else due times after the new end would have no record
-        backlog = due_times.newest_due(before, facts, now, draft.dealt_until) is not None
+        backlog = newest_due(before, facts, now, draft.dealt_until) is not None
         draft.definition = wanted
         _go_on_with_new_end(draft, draft.goes_on_from if backlog else max(now, draft.goes_on_from))
     draft.definition = wanted
@@ -240,8 +204,8 @@ def restart(job: Job, lives: Sequence[Live], now: datetime, chance: Chance, by: 
     _reopen(facts, now)
     facts.ended_as = facts.period_start = None
     facts.repeats_done = facts.period_failures = 0
-    facts.anchor = due_times.first_anchor(draft.definition, now)
-    begin(draft)
+    facts.anchor = first_anchor(draft.definition, now)
+    next_time.begin(draft)
     draft.tell("job.restarted", anchor=facts.anchor, next_due_at=facts.next_due_at)
     next_time.end_if_over(draft)
     return draft.change()
@@ -345,7 +309,7 @@ def _reopen(facts: Facts, now: datetime) -> None:
 def _resume_schedule(draft: Draft) -> None:
     facts = draft.facts
     next_time.skip_gap(draft, SkipReason.PAUSED)
-    facts.anchor = due_times.anchor_from(draft.definition, draft.now)
+    facts.anchor = anchor_from(draft.definition, draft.now)
     if facts.reset_at is not None and facts.reset_at > draft.now:
         next_time.wait_for_reset(draft)
     else:
@@ -389,10 +353,10 @@ def _begin_new_schedule(draft: Draft, first_run_waits: bool) -> None:
     """Start the new schedule from now; only an overdue `Once` or a waiting first run is due at once."""
     schedule = draft.definition.schedule
     if draft.open and first_run_waits:
-        begin(draft, bounded=True)
+        next_time.begin(draft, bounded=True)
         next_time.end_if_over(draft)
     elif draft.open and isinstance(schedule, Once) and schedule.at <= draft.now:
-        start(draft, schedule.at)
+        next_time.start(draft, schedule.at)
     elif draft.open:
         next_time.name_next(draft, draft.now)
         next_time.end_if_over(draft)

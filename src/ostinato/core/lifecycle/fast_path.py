@@ -10,9 +10,8 @@ compares these shortcuts with them.
 
 from datetime import datetime
 
-from ostinato.core.lifecycle import due_times
 from ostinato.core.lifecycle.draft import ALL_FACTS
-from ostinato.core.lifecycle.due_times import FIRED_AHEAD
+from ostinato.core.lifecycle.due_times import FIRED_AHEAD, next_due
 from ostinato.core.limits import is_limited
 from ostinato.core.model import AskedBy, Chance, Change, Definition, Facts, Finished, Job, Live
 from ostinato.core.outcome import Completed
@@ -29,7 +28,7 @@ def fire_plainly(job: Job, now: datetime, chance: Chance) -> Change | None:
         return None
     if _is_touched(facts) or (facts.last_due_at is not None and due <= facts.last_due_at):
         return None
-    following = due_times.next_due(definition, facts, due) if _is_steady(definition) else None
+    following = next_due(definition, facts, due) if _is_steady(definition) else None
     if following is None or following <= now:
         return None
     after = Facts(*ALL_FACTS(facts))

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import chain, islice
 
-from ostinato.core.lifecycle import due_times, next_time
+from ostinato.core.lifecycle import next_time
 from ostinato.core.lifecycle.draft import Draft
-from ostinato.core.lifecycle.due_times import FIRED_AHEAD, INSTANT
+from ostinato.core.lifecycle.due_times import FIRED_AHEAD, INSTANT, backwards, corrected_anchor, newest_due, next_due
 from ostinato.core.model import (
     RUN_SLOT,
     WAITING_PLACE,
@@ -106,7 +106,7 @@ def rewind(job: Job, lives: Sequence[Live], now: datetime, chance: Chance, ahead
 def _bring_back(draft: Draft) -> None:
     """Move values that a wrong clock put into the future back to now."""
     facts, now, period = draft.facts, draft.now, draft.definition.policies.retry_reset_period
-    facts.anchor = due_times.corrected_anchor(draft.definition, facts, now)
+    facts.anchor = corrected_anchor(draft.definition, facts, now)
     if facts.period_start is not None:
         facts.period_start = min(facts.period_start, now)
     if facts.reset_at is not None and period is not None:
@@ -123,7 +123,7 @@ def _comes_again(draft: Draft, live: Live) -> bool:
     """Return True if the schedule will reach its due time again; never for a first run that was wanted at once."""
     if live.attempt or live.asked is not AskedBy.SCHEDULE or live.due_at - draft.now <= FIRED_AHEAD:
         return False
-    return due_times.next_due(draft.definition, draft.facts, live.due_at - INSTANT) == live.due_at
+    return next_due(draft.definition, draft.facts, live.due_at - INSTANT) == live.due_at
 
 
 def _too_early(draft: Draft, due: datetime) -> bool:
@@ -170,7 +170,7 @@ def _gaps(draft: Draft, due: datetime, until: datetime, dealt: Dealt) -> list[Ga
         *sorted([*((each, each) for each in dealt.times), *dealt.ranges]),
         (until + INSTANT, until),
     ):
-        following = due_times.next_due(draft.definition, draft.facts, after)
+        following = next_due(draft.definition, draft.facts, after)
         if following is None or following > until:
             break
         if following < first:
@@ -182,7 +182,7 @@ def _gaps(draft: Draft, due: datetime, until: datetime, dealt: Dealt) -> list[Ga
 def _newest_in(draft: Draft, gaps: Sequence[Gap]) -> datetime | None:
     if draft.fixed_delay:
         return gaps[-1][1] if gaps else None
-    return due_times.newest_due(draft.definition, draft.facts, gaps[-1][1], gaps[-1][0]) if gaps else None
+    return newest_due(draft.definition, draft.facts, gaps[-1][1], gaps[-1][0]) if gaps else None
 
 
 def _deal_with_gaps(
@@ -221,7 +221,7 @@ def _skip_gaps(draft: Draft, reason: SkipReason, gaps: Sequence[Gap], after: dat
 
 
 def _newest(draft: Draft, floor: datetime) -> datetime | None:
-    return due_times.newest_due(draft.definition, draft.facts, draft.now, floor)
+    return newest_due(draft.definition, draft.facts, draft.now, floor)
 
 
 def _missed(draft: Draft, due: datetime) -> bool:
@@ -241,7 +241,7 @@ def _chosen(draft: Draft, due: datetime, newest: datetime, gaps: Sequence[Gap], 
             return newest if newest >= oldest else only_late
         case CatchUp.ALL:
             missed = chain.from_iterable(
-                due_times.backwards(draft.definition, draft.facts, end, max(begin, oldest - INSTANT))
+                backwards(draft.definition, draft.facts, end, max(begin, oldest - INSTANT))
                 for begin, end in reversed(gaps)
             )
             return min(islice(missed, 1 if looked else policies.catch_up_limit), default=only_late)
@@ -258,7 +258,7 @@ def _inside_window(draft: Draft, due: datetime, chosen: datetime, gaps: Sequence
 def _newest_inside(draft: Draft, floor: datetime, newest: datetime) -> datetime | None:
     window, due = draft.definition.policies.window, newest
     while window is not None and draft.outside_window(due):
-        earlier = due_times.newest_due(draft.definition, draft.facts, window.last_inside(due), floor)
+        earlier = newest_due(draft.definition, draft.facts, window.last_inside(due), floor)
         if earlier is None:
             return None
         due = earlier

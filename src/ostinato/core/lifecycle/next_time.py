@@ -1,4 +1,4 @@
-"""The next time of a schedule, and its end.
+"""The start of a schedule, its next time, and its end.
 
 An ending has two steps. `ended_as` is set when the schedule is over: it fires nothing more. `ended_at` is
 set when no row is live any more: a run by hand, or one beside the last, may still be under way.
@@ -6,11 +6,48 @@ set when no row is live any more: a run by hand, or one beside the last, may sti
 
 from datetime import datetime
 
-from ostinato.core.lifecycle import due_times
 from ostinato.core.lifecycle.draft import Draft
+from ostinato.core.lifecycle.due_times import INSTANT, next_due
 from ostinato.core.model import AskedBy, Ending, SkipReason
 from ostinato.core.policy import CatchUp
 from ostinato.core.schedule import Manual, Once
+
+
+def begin(draft: Draft, bounded: bool = False) -> None:
+    """Start the schedule: at once, or at its first time. The dispatcher fires a first run into a bounded queue."""
+    schedule = draft.definition.schedule
+    if isinstance(schedule, Once) and schedule.at <= draft.now:
+        start(draft, schedule.at)
+    elif draft.recurring and _due_now(draft):
+        if bounded and draft.facts.anchor == draft.now and not draft.outside_window(draft.now):
+            draft.facts.next_due_at = draft.facts.computed_at = draft.now
+        else:
+            start(draft, draft.now)
+    else:
+        name_next(draft, draft.now)
+
+
+def start(draft: Draft, due: datetime) -> None:
+    """Queue the occurrence of a due time that has come."""
+    place = draft.free_place()
+    if draft.outside_window(due):
+        draft.skip(SkipReason.WINDOW, due, due, 1)
+    elif place is None:
+        draft.skip(SkipReason.OVERLAP, due, due, 1, in_the_way=draft.occurrences()[0].id)
+    else:
+        draft.queue_first(due, AskedBy.SCHEDULE, place)
+        draft.dealt_with(due)
+    name_next(draft, draft.now)
+
+
+def _due_now(draft: Draft) -> bool:
+    policies, now = draft.definition.policies, draft.now
+    if policies.end_at is not None and policies.end_at < now:
+        return False
+    if policies.start_at is not None:
+        just_before = now - INSTANT
+        return policies.start_at == now == next_due(draft.definition, draft.facts, just_before)
+    return policies.first_run.is_now
 
 
 def name_next(draft: Draft, after: datetime) -> None:
@@ -19,7 +56,7 @@ def name_next(draft: Draft, after: datetime) -> None:
     facts.computed_at, facts.next_due_at = draft.now, None
     if not draft.open or draft.its_time_has_come or (draft.fixed_delay and draft.lives):
         return
-    due = due_times.next_due(draft.definition, facts, after)
+    due = next_due(draft.definition, facts, after)
     if due is not None and due <= draft.now and must_wait(draft):
         return
     facts.next_due_at = due

@@ -6,8 +6,9 @@ from typing import assert_never
 
 from ostinato.core import policy
 from ostinato.core.lifecycle import draft as steps
-from ostinato.core.lifecycle import due_times, next_time
+from ostinato.core.lifecycle import next_time
 from ostinato.core.lifecycle.draft import Draft, Over, RunPlan, TimeOut
+from ostinato.core.lifecycle.due_times import backoff_of
 from ostinato.core.model import MAX_LOSSES, AskedBy, Chance, Change, Ending, Execution, Job, Live, SkipReason
 from ostinato.core.outcome import (
     Begun,
@@ -151,7 +152,7 @@ def _failed(draft: Draft, live: Live, ended: Execution, retry_in: timedelta | No
     if not _stopped(draft, live) and (final or used_up):
         _exhausted(draft, live)
     elif _may_queue(draft, live):
-        backoff = due_times.backoff_of(draft.definition, draft.facts)
+        backoff = backoff_of(draft.definition, draft.facts)
         run_at = draft.now + policy.after_failure(backoff, spent, retry_in, draft.chance.fraction)
         draft.queue_again(ended, draft.opening(run_at), live.slot, failures=failures)
     else:
@@ -164,7 +165,7 @@ def _lost(draft: Draft, live: Live, ended: Execution) -> None:
     if not _stopped(draft, live) and enough:
         _exhausted(draft, live, resets=False)
     elif _may_queue(draft, live):
-        backoff = due_times.backoff_of(draft.definition, draft.facts)
+        backoff = backoff_of(draft.definition, draft.facts)
         run_at = draft.now + policy.after_loss(backoff, losses, draft.chance.fraction)
         draft.queue_again(ended, draft.opening(run_at), live.slot, losses=losses)
     else:
