@@ -8,13 +8,13 @@ DNS rebinding a browser resolves evil.example to 127.0.0.1, but still sends `Hos
 `Sec-Fetch-Site` show whether a page of another site sent a request. Another port of this host is another site.
 """
 
-import ipaddress
 import re
 from collections.abc import Callable
 from typing import Final
 
 from starlette.datastructures import Headers
 
+from ostinato.access.requests import OWN_SITES, is_followed_link, is_loopback
 from ostinato.access.tokens import Tokens
 from ostinato.config import Settings
 from ostinato.core.access import ANYBODY, BEARER, Admission, is_key
@@ -25,7 +25,6 @@ from ostinato.service.access import admission_of
 Recognise = Callable[[Headers], Admission]
 
 AUTHORITY: Final = re.compile(r"(?P<host>\[[0-9a-f:.]+\]|[^\[\]:]+)(?::[0-9]{1,5})?", re.IGNORECASE)
-OWN_SITES: Final = ("same-origin", "none")  # values of `Sec-Fetch-Site`: a page of this server, or no page
 CREDENTIAL_REQUIRED: Final = (
     "This request needs a credential. Send Authorization: Bearer TOKEN, with a token or an API key."
 )
@@ -100,23 +99,6 @@ def _is_from_here(headers: Headers, host: str) -> bool:
     forwarded = headers.get("x-forwarded-proto", "").partition(",")[0].strip().lower()
     schemes = ("http", "https") if sites == ["same-origin"] else (forwarded or "http",)
     return not origins or origins[0].lower() in [f"{scheme}://{host.lower()}" for scheme in schemes]
-
-
-def is_followed_link(headers: Headers) -> bool:
-    """Return whether a browser opens a page without sending a body, as a form would."""
-    if "content-type" in headers or "content-length" in headers:
-        return False
-    return headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
-
-
-def is_loopback(host: str) -> bool:
-    """Return True if an address or name is this host's own."""
-    if host.lower().rstrip(".") == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _names_loopback(authority: str) -> bool:

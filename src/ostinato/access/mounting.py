@@ -22,7 +22,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
-from ostinato.access.credentials import OWN_SITES, is_followed_link, is_loopback
+from ostinato.access.requests import OWN_SITES, is_followed_link, is_loopback
 from ostinato.core.access import Admission, Caller, Role, is_reserved
 from ostinato.core.errors import Forbidden, Invalid, Unauthorized
 

@@ -1,6 +1,7 @@
-"""Limits of requests: their bodies, their number at once, and the threads of their checks."""
+"""Requests: where they come from, and the limits of their bodies, number and checks."""
 
 import asyncio
+import ipaddress
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -14,6 +15,28 @@ from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope
 
 from ostinato.core.errors import TooLarge, TooManyRequests, TooSlow
+
+# -- Origin of a request
+
+OWN_SITES: Final = ("same-origin", "none")  # values of `Sec-Fetch-Site`: a page of this server, or no page
+
+
+def is_followed_link(headers: Headers) -> bool:
+    """Return whether a browser opens a page without sending a body, as a form would."""
+    if "content-type" in headers or "content-length" in headers:
+        return False
+    return headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
+
+
+def is_loopback(host: str) -> bool:
+    """Return True if an address or name is this host's own."""
+    if host.lower().rstrip(".") == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
 
 # -- Reading of request bodies, within limits of size and time
 

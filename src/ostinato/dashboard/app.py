@@ -18,8 +18,7 @@ from starlette.routing import BaseRoute, Match, Router
 from starlette.routing import Route as StarletteRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ostinato.access.credentials import OWN_SITES
-from ostinato.access.requests import ClientGone, Workload, allow_of, read_body, run_check, wrong_method
+from ostinato.access.requests import OWN_SITES, ClientGone, Workload, allow_of, read_body, run_check, wrong_method
 from ostinato.access.sessions import Visitor, Visitors
 from ostinato.config import Settings
 from ostinato.core.access import ANYBODY
