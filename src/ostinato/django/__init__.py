@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 from ostinato.config.extras import need
 
 if TYPE_CHECKING:
-    from ostinato.django.backend import Backend
-    from ostinato.django.declaring import job
+    from ostinato.django.backend import Backend, job
 
 __all__ = ["Backend", "job"]
 
-MODULES: Final = {"Backend": "backend", "job": "declaring"}
 APP: Final = "app"  # and app_NAME for the backend of that name in TASKS
 
 need("django", "django", "ostinato.django")
@@ -22,8 +20,8 @@ need("django", "django", "ostinato.django")
 
 def __getattr__(name: str) -> Any:
     """Import a name when it is first used: Django imports this package before its apps are ready."""
-    if name in MODULES:
-        return getattr(import_module(f"ostinato.django.{MODULES[name]}"), name)
+    if name in __all__:
+        return getattr(import_module("ostinato.django.backend"), name)
     if name == APP or name.startswith(f"{APP}_"):
         return import_module("ostinato.django.ready").app_named(name.removeprefix(APP).removeprefix("_"))
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
