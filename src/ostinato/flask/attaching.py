@@ -1,20 +1,23 @@
-"""The tie between an Ostinato app and a Flask app, and the Flask app that FLASK_APP names."""
+"""The tie between an Ostinato app and a Flask app, the command `flask ostinato`, and the app that FLASK_APP names."""
 
 import os
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 from weakref import WeakKeyDictionary
 
-from click import ClickException
-from flask import Flask
+import click
+from flask import Flask, current_app
 from flask.cli import ScriptInfo
 
 from ostinato.app import Ostinato
 from ostinato.core.errors import Invalid
-from ostinato.flask.command import ostinato
 from ostinato.task import Context
 
 EXTENSION: Final = "ostinato"
+APP: Final = "ostinato.flask:app"
+USUAL_FILES: Final = ("wsgi.py", "app.py")  # those that Flask looks for
 VARIABLE: Final = "FLASK_APP"
 READY: Final = "ostinato.flask.ready"  # a process for runs imports it
 
@@ -61,5 +64,33 @@ def load() -> None:
     if path := os.environ.get(VARIABLE):
         try:
             ScriptInfo(app_import_path=path).load_app()
-        except ClickException as error:  # such as: there is no such module
+        except click.ClickException as error:  # such as: there is no such module
             raise Invalid(error.format_message()) from error
+
+
+# -- `flask ostinato …`: the whole command line of Ostinato, on the app and the database of this Flask app
+
+
+@click.command(
+    "ostinato",
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    add_help_option=False,
+    short_help="Workers, jobs, executions, dashboard: the command line of Ostinato.",
+)
+@click.argument("words", nargs=-1, type=click.UNPROCESSED)
+@click.pass_obj
+def ostinato(info: ScriptInfo, words: tuple[str, ...]) -> None:
+    """Run a command of Ostinato. All words after `ostinato` are its own."""
+    from ostinato.program import run
+
+    _choose(info)
+    sys.exit(run(list(words)))
+
+
+def _choose(info: ScriptInfo) -> None:
+    """Name the apps and the database to the command, and to the processes that it starts."""
+    settings = current_app.extensions[EXTENSION].settings
+    path = info.app_import_path or next((name for name in USUAL_FILES if Path(name).is_file()), "")
+    os.environ |= {"OSTINATO_APP": APP, "OSTINATO_DATABASE_URL": settings.database_url}
+    if path:
+        os.environ[VARIABLE] = path
