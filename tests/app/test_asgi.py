@@ -17,8 +17,8 @@ from starlette.testclient import TestClient
 from ostinato import Invalid, Ostinato
 from ostinato.access import mounting
 from ostinato.access.mounting import PROXIES
+from ostinato.app.listening import REASON
 from ostinato.app.mounted import CANNOT_START, NO_ENGINE
-from ostinato.app.starting import REASON
 from ostinato.config import extras
 from ostinato.core.access import Role
 from ostinato.core.errors import MissingExtra, StoreUnavailable, Unauthorized

@@ -1,17 +1,22 @@
-"""The address of the HTTP server, and where its process finds the app."""
+"""The HTTP server: its address, where its process finds the app, and its answers before the API is there."""
 
 import json
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from dataclasses import asdict, dataclass
-from typing import Final
+from typing import Any, Final
 
 from ostinato.config import Settings
 from ostinato.config.extras import need_server
 from ostinato.core.errors import InvalidSetting
 
+Scope = MutableMapping[str, Any]
+Send = Callable[[Scope], Awaitable[None]]
+
 BACKLOG: Final = 2048
+RETRY_AFTER: Final = 5  # seconds, for clients
+REASON: Final = "The database is unavailable; this process waits for it."
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,3 +70,34 @@ def url_of(bound: socket.socket) -> str:
     """Return the address of a socket."""
     host, port = bound.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+# -- Answers before the API is there
+
+
+async def answer_waiting(path: str, send: Send, reason: str = REASON) -> None:
+    """Answer that the process waits for its database."""
+    code, answer = _waiting_answer(path, reason)
+    body = json.dumps(answer).encode()
+    headers = {
+        "content-type": "application/json",
+        "content-length": str(len(body)),
+        "cache-control": "no-store",
+        "x-content-type-options": "nosniff",
+    }
+    if code == 503:
+        headers["retry-after"] = str(RETRY_AFTER)
+    sent = [(name.encode(), value.encode()) for name, value in headers.items()]
+    await send({"type": "http.response.start", "status": code, "headers": sent})
+    await send({"type": "http.response.body", "body": body})
+
+
+def _waiting_answer(path: str, reason: str) -> tuple[int, dict[str, object]]:
+    """Return status and body; /healthz and /readyz as in rest/monitoring.py."""
+    match path:
+        case "/healthz":
+            return 200, {"status": "ok"}
+        case "/readyz":
+            return 503, {"ready": False, "reasons": [reason]}
+        case _:
+            return 503, {"detail": reason}

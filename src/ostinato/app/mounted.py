@@ -23,7 +23,7 @@ from ostinato.access.mounting import (
     nobody,
     require_this_host,
 )
-from ostinato.app.starting import answer_waiting
+from ostinato.app.listening import answer_waiting
 from ostinato.core.errors import OstinatoError, StoreUnavailable
 from ostinato.rest.failures import refusal
 from ostinato.telemetry.measures import RunTimes, StoreTimes

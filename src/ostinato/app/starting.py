@@ -1,15 +1,15 @@
 """The start of a working process, which waits while its database is unavailable, and its start lines."""
 
 import asyncio
-import json
 import logging
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, MutableMapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 from shlex import quote
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
+from ostinato.app.listening import Scope, Send, answer_waiting
 from ostinato.app.running import Signals
 from ostinato.config import EngineKind, LogFormat, Settings
 from ostinato.config.extras import our_version
@@ -34,14 +34,10 @@ if TYPE_CHECKING:
     from ostinato.telemetry.process_metrics import EngineView
 
 
-Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Scope]]
-Send = Callable[[Scope], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 BESIDE_AN_ENGINE: Final = 4  # API threads in the process of an engine: they compete with it for Python
-RETRY_AFTER: Final = 5  # seconds, for clients
-REASON: Final = "The database is unavailable; this process waits for it."
 
 
 class _Http(Protocol):
@@ -161,34 +157,6 @@ class InProcessHttp:
         await answer_waiting(scope["path"], send)
 
 
-async def answer_waiting(path: str, send: Send, reason: str = REASON) -> None:
-    """Answer before the API is there."""
-    code, answer = _waiting_answer(path, reason)
-    body = json.dumps(answer).encode()
-    headers = {
-        "content-type": "application/json",
-        "content-length": str(len(body)),
-        "cache-control": "no-store",
-        "x-content-type-options": "nosniff",
-    }
-    if code == 503:
-        headers["retry-after"] = str(RETRY_AFTER)
-    sent = [(name.encode(), value.encode()) for name, value in headers.items()]
-    await send({"type": "http.response.start", "status": code, "headers": sent})
-    await send({"type": "http.response.body", "body": body})
-
-
-def _waiting_answer(path: str, reason: str) -> tuple[int, dict[str, object]]:
-    """Return status and body before the API is there; /healthz and /readyz as in rest/monitoring.py."""
-    match path:
-        case "/healthz":
-            return 200, {"status": "ok"}
-        case "/readyz":
-            return 503, {"ready": False, "reasons": [reason]}
-        case _:
-            return 503, {"detail": reason}
-
-
 # -- Start lines of a process: its database, its jobs and their next times
 
 LOGGER: Final = logging.getLogger("ostinato")
@@ -289,7 +257,7 @@ def _process(settings: Settings, listening: "Listening | None") -> str:
 
 
 def _auth(settings: Settings, bound: "socket") -> str:
-    from ostinato.access.credentials import is_loopback
+    from ostinato.access.requests import is_loopback
 
     if settings.auth_secret or settings.auth_public_key:
         return "tokens and API keys"
