@@ -233,15 +233,15 @@ def _end(span: Span, outcome: Outcome, raised: str | None) -> None:
 def _fail(span: Span, error: Error, kind: str) -> None:
     span.set_status(Status(StatusCode.ERROR, error.message))
     span.set_attribute("error.type", kind)
-    told = {"exception.type": kind, "exception.message": error.message}
+    attributes = {"exception.type": kind, "exception.message": error.message}
     if error.traceback is not None:
-        told["exception.stacktrace"] = error.traceback
-    span.add_event("exception", told)
+        attributes["exception.stacktrace"] = error.traceback
+    span.add_event("exception", attributes)
 
 
 def _attributes_of(context: Context) -> dict[str, str | int]:
     live = context.live
-    told: dict[str, str | int] = {
+    attributes: dict[str, str | int] = {
         "messaging.system": SYSTEM,
         "messaging.operation.name": "run",
         "messaging.operation.type": "process",
@@ -254,16 +254,16 @@ def _attributes_of(context: Context) -> dict[str, str | int]:
         "ostinato.worker": context.worker,
     }
     if context.job_key is not None:
-        told["ostinato.job.key"] = context.job_key
-    return told | {"ostinato.step": live.step} if live.step else told
+        attributes["ostinato.job.key"] = context.job_key
+    return attributes | {"ostinato.step": live.step} if live.step else attributes
 
 
 def _sent_by(definitions: Sequence[Definition]) -> dict[str, str]:
     queues, tasks = {each.queue for each in definitions}, {each.task for each in definitions}
-    told = {"messaging.system": SYSTEM, "messaging.operation.name": "enqueue", "messaging.operation.type": "send"}
+    attributes = {"messaging.system": SYSTEM, "messaging.operation.name": "enqueue", "messaging.operation.type": "send"}
     if len(queues) == 1:
-        told["messaging.destination.name"] = queues.pop()
-    return told | {"ostinato.task": tasks.pop()} if len(tasks) == 1 else told
+        attributes["messaging.destination.name"] = queues.pop()
+    return attributes | {"ostinato.task": tasks.pop()} if len(tasks) == 1 else attributes
 
 
 def _measured(about: Live | Execution) -> dict[str, str]:

@@ -79,7 +79,7 @@ def _version(asked: bool) -> None:
         raise typer.Exit
 
 
-def _help_unless_told(context: typer.Context) -> None:
+def _help_without_command(context: typer.Context) -> None:
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
@@ -91,7 +91,7 @@ def _root(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
-    _help_unless_told(context)
+    _help_without_command(context)
 
 
 @cli.command()
@@ -293,7 +293,7 @@ def tree(named: str = "") -> typer.Typer:
 
 
 def _add(tree: typer.Typer, name: str, group: typer.Typer, text: str | None = None) -> None:
-    group.callback(invoke_without_command=True)(_help_unless_told)
+    group.callback(invoke_without_command=True)(_help_without_command)
     tree.add_typer(group, name=name, help=text or group.info.help)
 
 

@@ -94,13 +94,13 @@ def _is_tried_again(ctx: Context, error: BaseException, failure: Failed) -> bool
 
 
 def _about(ctx: Context) -> dict[str, Any]:
-    told = {
+    fields = {
         "job_id": str(ctx.job_id), "job_key": ctx.job_key, "execution_id": str(ctx.execution_id),
         "execution_key": ctx.execution_key, "number": ctx.number, "attempt": ctx.attempt, "queue": ctx.live.queue,
         "due_at": ctx.due_at.isoformat(), "worker": ctx.worker, "step": ctx.step or None,
         "traceparent": ctx.traceparent,
     }  # fmt: skip
-    return {name: value for name, value in told.items() if value is not None}
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 class _CheckIns:

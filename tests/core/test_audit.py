@@ -23,7 +23,7 @@ def first_flaw(seeds: range) -> str:
         for _ in range(LOOKS):
             random_life.go_on(STEPS)
             if flaws := random_life.flaws():
-                return "\n".join([f"seed {seed}", *random_life.story, *(flaw.told for flaw in flaws)])
+                return "\n".join([f"seed {seed}", *random_life.story, *(flaw.sentence for flaw in flaws)])
     return ""
 
 
@@ -126,4 +126,4 @@ def test_a_column_that_cannot_be_read_is_a_flaw(column, text):
     assert unreadable(job_id, sound) == []
     (flaw,) = unreadable(job_id, sound | {column: text})
     assert flaw.kind is FlawKind.UNREADABLE
-    assert column in flaw.told
+    assert column in flaw.sentence

@@ -1,4 +1,4 @@
-"""Texts with holes: filled with values, and never with more than values."""
+"""Texts with placeholders: filled with values, and never with more than values."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ostinato.core.arguments import Flaw, fill, fill_text, holes
+from ostinato.core.arguments import Flaw, fill, fill_text, placeholders
 
 NAMES = {
     "a": "one",
@@ -56,7 +56,7 @@ def test_a_name_that_means_nothing_is_refused(name):
 
 
 def test_what_stands_between_the_braces_is_found_anywhere():
-    assert list(holes({"x": ["{{ a }} {{ b.c }}", {"y": "{{ d }}"}], "z": r"\{{ e }}", "w": 3})) == [
+    assert list(placeholders({"x": ["{{ a }} {{ b.c }}", {"y": "{{ d }}"}], "z": r"\{{ e }}", "w": 3})) == [
         "a",
         "b.c",
         "d",

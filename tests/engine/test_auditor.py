@@ -39,7 +39,7 @@ def test_a_flaw_is_told_when_it_is_seen_twice_in_a_row(rig: Rig, flawed):
     assert (flaw.job_id, flaw.kind) == (flawed, FlawKind.COUNTER)
     (event,) = rig.events("audit.flaw")
     assert event.job_id == flawed
-    assert json.loads(event.data) == {"flaw": "counter", "told": flaw.told}
+    assert json.loads(event.data) == {"flaw": "counter", "sentence": flaw.sentence}
     assert rig.telemetry.counts.snapshot()["flaw", "counter"] == 1
 
 
@@ -125,7 +125,7 @@ def test_the_dashboard_shows_what_was_told_and_audits_nothing(rig: Rig, flawed, 
     monkeypatch.setattr(audit, "_audited", None)
     (flaw,) = Checkup(rig.store.database).condition(rig.clock.now(), MINUTE, DAY).flaws
     assert (flaw.job_id, flaw.kind) == (flawed, FlawKind.COUNTER)
-    assert "it counts 1 completed" in flaw.told
+    assert "it counts 1 completed" in flaw.sentence
     rig.clock.advance(DAY)
     assert Checkup(rig.store.database).condition(rig.clock.now(), MINUTE, DAY).flaws == ()
 

@@ -84,9 +84,9 @@ def _at(text: str) -> datetime:
 
 
 def _template(body: dict[str, Any]) -> None:
-    """No name stands twice, and each hole of the job is a parameter."""
-    holes = [hole.split(".")[1] for hole in arguments.holes(body["job"]) if hole.startswith(f"{PARAMS}.")]
-    given = [*({"name": name} for name in holes), *(body.get("parameters") or [])]
+    """No name stands twice, and each name of the job is a parameter."""
+    names = [name.split(".")[1] for name in arguments.placeholders(body["job"]) if name.startswith(f"{PARAMS}.")]
+    given = [*({"name": name} for name in names), *(body.get("parameters") or [])]
     body["parameters"] = _once(given, lambda each: each["name"])
 
 

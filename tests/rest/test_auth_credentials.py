@@ -14,7 +14,7 @@ from ostinato.access.credentials import (
 )
 from ostinato.access.tokens import Tokens
 from ostinato.config import Settings
-from ostinato.core.access import ANYBODY, Caller, Role
+from ostinato.core.access import ANONYMOUS, Caller, Role
 from ostinato.core.errors import Forbidden, InvalidSetting, Unauthorized
 
 SECRET = "0123456789abcdef0123456789abcdef"
@@ -138,8 +138,8 @@ def test_insecure_opens_nothing_that_has_auth(service):
     ],
 )
 def test_without_auth_this_host_is_answered(host):
-    assert on_loopback(headers(("Host", host))).caller == ANYBODY
-    assert on_loopback(headers(("Host", host), ("Origin", f"http://{host}"))).caller == ANYBODY
+    assert on_loopback(headers(("Host", host))).caller == ANONYMOUS
+    assert on_loopback(headers(("Host", host), ("Origin", f"http://{host}"))).caller == ANONYMOUS
 
 
 @pytest.mark.parametrize(
@@ -233,7 +233,7 @@ def test_without_auth_a_browser_that_says_it_comes_from_elsewhere_is_refused(pai
     ],
 )
 def test_without_auth_pages_of_ours_and_links_are_answered(pairs):
-    assert on_loopback(headers(("Host", "localhost:8060"), *pairs)).caller == ANYBODY
+    assert on_loopback(headers(("Host", "localhost:8060"), *pairs)).caller == ANONYMOUS
 
 
 @pytest.mark.parametrize(

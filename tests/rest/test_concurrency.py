@@ -15,7 +15,7 @@ from ostinato.access.credentials import recogniser
 from ostinato.access.requests import AT_WORK, WAITING, WAITING_UNNAMED, Workload
 from ostinato.access.sessions import Visitors
 from ostinato.config import Settings
-from ostinato.core.access import ANYBODY, Admission, Role
+from ostinato.core.access import ANONYMOUS, Admission, Role
 from ostinato.rest.middleware import Working
 from ostinato.wiring import build_api
 from tests.rest.conftest import NoEngine
@@ -44,7 +44,7 @@ class Held:
             if message["type"] == "http.response.start":
                 self.answers[path] = message["status"]
 
-        state = {} if credential is None else {"admission": Admission(ANYBODY, credential)}
+        state = {} if credential is None else {"admission": Admission(ANONYMOUS, credential)}
         scope = {"type": "http", "path": path, "state": state}
         return asyncio.create_task(self.working(scope, None, send))
 

@@ -221,7 +221,7 @@ def _moved(live, job):
 
 FILLED = 20_000
 HOT = {
-    "lock_due", "next_due", "park_strangers", "claim", "lock_facts", "lock_live", "lock_running", "definitions",
+    "lock_due", "next_due", "park_unknown", "claim", "lock_facts", "lock_live", "lock_running", "definitions",
     "update_facts", "update_usual_facts", "update_live", "delete_live", "time_has_come", "next_waiting",
     "outlook", "marks", "already_settled", "save_progress", "save_checkpoint", "unpark", "park",
     "holders", "live_of", "facts", "last_failure", "dealt_ranges", "executions_of", "list_executions",

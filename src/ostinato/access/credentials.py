@@ -17,7 +17,7 @@ from starlette.datastructures import Headers
 from ostinato.access.requests import OWN_SITES, is_followed_link, is_loopback
 from ostinato.access.tokens import Tokens
 from ostinato.config import Settings
-from ostinato.core.access import ANYBODY, BEARER, Admission, is_key
+from ostinato.core.access import ANONYMOUS, BEARER, Admission, is_key
 from ostinato.core.errors import Forbidden, InvalidSetting, Unauthorized
 from ostinato.service import Service
 from ostinato.service.access import admission_of
@@ -32,7 +32,7 @@ CREDENTIAL_REQUIRED: Final = (
 
 def anybody(_: Headers) -> Admission:
     """Admit every request: no credential is required."""
-    return Admission(ANYBODY)
+    return Admission(ANONYMOUS)
 
 
 def recogniser(settings: Settings, service: Service, *, insecure: bool = False) -> Recognise:
@@ -83,7 +83,7 @@ def on_loopback(headers: Headers) -> Admission:
         raise Forbidden("Without auth, this server answers only requests to 127.0.0.1, ::1 or localhost.")
     if not _is_from_here(headers, hosts[0]):
         raise Forbidden("Without auth, this server does not answer requests from pages of other sites.")
-    return Admission(ANYBODY)
+    return Admission(ANONYMOUS)
 
 
 def _is_from_here(headers: Headers, host: str) -> bool:

@@ -48,7 +48,7 @@ def trusted(by: Caller | str) -> Caller:
     return by if isinstance(by, Caller) else Caller(by, Role.ADMIN)
 
 
-ANYBODY: Final = Caller("anonymous", Role.ADMIN)  # where no credential is required
+ANONYMOUS: Final = Caller("anonymous", Role.ADMIN)  # where no credential is required
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,8 +94,8 @@ def account_text(
         "counters": None if counters is None else dict(counters), "raised": raised,
         "traceparent": traceparent,
     }  # fmt: skip
-    told = {name: value for name, value in known.items() if value is not None}
-    return json.dumps(told, separators=(",", ":")) if told else None
+    reported = {name: value for name, value in known.items() if value is not None}
+    return json.dumps(reported, separators=(",", ":")) if reported else None
 
 
 @lru_cache(1024)

@@ -286,7 +286,7 @@ def _did_you_mean(name: object, known: Mapping[str, Any]) -> str:
 # the
 # JSON around it. `\{{` is two plain braces.
 
-HOLE: Final = re.compile(r"\\?\{\{(.*?)\}\}", re.DOTALL)
+PLACEHOLDER: Final = re.compile(r"\\?\{\{(.*?)\}\}", re.DOTALL)
 NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z0-9_-]+)*", re.ASCII)
 
 Names = Mapping[str, Any]
@@ -299,7 +299,7 @@ def fill(value: Any, names: Names, only: str = "") -> Any:
     """
     match value:
         case str():
-            alone = HOLE.fullmatch(value)
+            alone = PLACEHOLDER.fullmatch(value)
             if alone is not None and not value.startswith("\\") and "{{" not in alone[1]:
                 name = alone[1].strip()
                 return look_up(name, names) if name.startswith(only) else value
@@ -315,13 +315,13 @@ def fill(value: Any, names: Names, only: str = "") -> Any:
 def fill_text(text: str, names: Names, write: Callable[[str], str] = str, only: str = "") -> str:
     """Fill every placeholder in a text. `write` makes a value fit its place."""
 
-    def filled(hole: re.Match[str]) -> str:
-        if hole[0].startswith("\\"):
-            return hole[0] if only else hole[0][1:]
-        name = hole[1].strip()
-        return write(as_text(look_up(name, names))) if name.startswith(only) else hole[0]
+    def filled(found: re.Match[str]) -> str:
+        if found[0].startswith("\\"):
+            return found[0] if only else found[0][1:]
+        name = found[1].strip()
+        return write(as_text(look_up(name, names))) if name.startswith(only) else found[0]
 
-    return HOLE.sub(filled, text)
+    return PLACEHOLDER.sub(filled, text)
 
 
 def look_up(name: str, names: Names) -> Any:
@@ -339,17 +339,17 @@ def look_up(name: str, names: Names) -> Any:
     return found
 
 
-def holes(value: Any) -> Iterator[str]:
+def placeholders(value: Any) -> Iterator[str]:
     """Yield the names between braces, anywhere in a JSON value."""
     match value:
         case str():
-            yield from (hole[1].strip() for hole in HOLE.finditer(value) if not hole[0].startswith("\\"))
+            yield from (found[1].strip() for found in PLACEHOLDER.finditer(value) if not found[0].startswith("\\"))
         case list() | tuple():
             for each in value:
-                yield from holes(each)
+                yield from placeholders(each)
         case Mapping():
             for each in value.values():
-                yield from holes(each)
+                yield from placeholders(each)
 
 
 def as_text(value: Any) -> str:

@@ -21,7 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ostinato.access.requests import OWN_SITES, ClientGone, Workload, allow_of, read_body, run_check, wrong_method
 from ostinato.access.sessions import Visitor, Visitors
 from ostinato.config import Settings
-from ostinato.core.access import ANYBODY
+from ostinato.core.access import ANONYMOUS
 from ostinato.core.errors import Forbidden, Invalid, NotFound, OstinatoError
 from ostinato.core.trace import page_of
 from ostinato.dashboard import calendar, charts, executions, formatting, jobs, login, overview
@@ -258,7 +258,7 @@ class Site:
 
     def _trouble(self, request: Request, trouble: Trouble) -> Response:
         """Show an error page without any use of the database, which may be the cause of the error."""
-        anonymous = Visitor(ANYBODY if self.visitors.is_open else None, "", is_new=False)
+        anonymous = Visitor(ANONYMOUS if self.visitors.is_open else None, "", is_new=False)
         visit = PageRequest(self, request, anonymous, FormData(), self.service.now())
         return visit.page("trouble.html", status=trouble.status, trouble=trouble)
 

@@ -199,10 +199,10 @@ OUTCOMES = (("completed", "completed"), ("cancelled", "cancelled"), ("failed", "
 
 def dots(runs: Iterable[Ran], visit_zone: str) -> list[Dot]:
     """Return a dot for each run."""
-    return [Dot(ran.outcome.value, ran.duration, _told(ran, visit_zone)) for ran in runs]
+    return [Dot(ran.outcome.value, ran.duration, _tooltip(ran, visit_zone)) for ran in runs]
 
 
-def _told(ran: Ran, visit_zone: str) -> str:
+def _tooltip(ran: Ran, visit_zone: str) -> str:
     how = ran.outcome.value.replace("_", " ") + (f", {ran.error_kind}" if ran.error_kind else "")
     which = f"#{ran.number}" + (f", retry {ran.attempt}" if ran.attempt else "")
     return f"{which}: {how}, {took(ran.duration)}\n{in_zone(ran.due_at, visit_zone)}"

@@ -246,10 +246,10 @@ def _policies(found: Policies, backoff: Backoff) -> Iterator[tuple[str, str, boo
         chosen = value not in (getattr(DEFAULTS, name), UNNAMED)
         if chosen or name in ALWAYS:
             shown = backoff if name == "backoff" else value
-            yield POLICY_WORDS[name].label, _told(shown, found) or POLICY_WORDS[name].unset, chosen
+            yield POLICY_WORDS[name].label, _in_words(shown, found) or POLICY_WORDS[name].unset, chosen
 
 
-def _told(value: Any, policies: Policies) -> str:
+def _in_words(value: Any, policies: Policies) -> str:
     match value:
         case None:
             return ""
@@ -260,8 +260,8 @@ def _told(value: Any, policies: Policies) -> str:
         case datetime():
             return f"{value:%d %b %Y, %H:%M:%S} UTC"
         case Window():
-            told = value.to_json()
-            return f"{', '.join(told['days'])} {told['from']}–{told['to']} {told['timezone']}"
+            window = value.to_json()
+            return f"{', '.join(window['days'])} {window['from']}–{window['to']} {window['timezone']}"
         case Backoff(BackoffKind.STEPS):
             return f"after {', '.join(map(span, value.steps))}"
         case Backoff(BackoffKind.FIXED):
@@ -297,12 +297,12 @@ def _raise(error: OstinatoError) -> Response:
 def _done(visit: PageRequest, name: str, job_id: UUID, stop: str) -> Response:
     if name == "delete":
         return visit.redirect("/jobs", f"The job is deleted.{stop}")
-    told = {
+    messages = {
         "run": "A run is queued.",
         "retry": "The failed occurrence is tried again.",
         "restart": "It begins as new.",
     }
-    return visit.redirect(f"/jobs/{job_id}", (told.get(name) or f"The job is {ACTIONS[name].done}.") + stop)
+    return visit.redirect(f"/jobs/{job_id}", (messages.get(name) or f"The job is {ACTIONS[name].done}.") + stop)
 
 
 COMMANDS: Final = ("run", "retry", "restart", "pause", "resume", "cancel")

@@ -149,7 +149,7 @@ class PageRequest:
 
     @property
     def _message_cookie(self) -> str:
-        return f"{cookie_name(self.request.headers)}_told"
+        return f"{cookie_name(self.request.headers)}_message"
 
     def _set_cookie(self, response: Response, name: str, value: str, seconds: int | None = None) -> None:
         forwarded = self.request.headers.get("x-forwarded-proto", "").partition(",")[0].strip()

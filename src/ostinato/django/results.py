@@ -46,16 +46,16 @@ class EnqueueNote:
     @classmethod
     def of(cls, metadata: str) -> Self:
         """Read the note of a job; one that was made elsewhere has none."""
-        told = decode(metadata, "metadata").get(DJANGO, {})
-        at = told.get("run_after")
+        stored = decode(metadata, "metadata").get(DJANGO, {})
+        at = stored.get("run_after")
         return cls(
-            told.get("positional", 0), told.get("backend", ""), told.get("priority", 0),
+            stored.get("positional", 0), stored.get("backend", ""), stored.get("priority", 0),
             None if at is None else datetime.fromisoformat(at),
         )  # fmt: skip
 
     def to_json(self) -> dict[str, Any]:
-        told = {"positional": self.positional, "backend": self.backend, "priority": self.priority}
-        return told if self.run_after is None else {**told, "run_after": self.run_after.isoformat()}
+        stored = {"positional": self.positional, "backend": self.backend, "priority": self.priority}
+        return stored if self.run_after is None else {**stored, "run_after": self.run_after.isoformat()}
 
 
 def result_of(job: JobView, runs: Sequence[ExecutionView], task: Any, parameters: Signature) -> Any:

@@ -196,4 +196,4 @@ def _seen(flaw: AuditFlaw) -> Seen:
 
 
 def _data(flaw: AuditFlaw) -> str:
-    return json.dumps({"flaw": flaw.kind.value, "told": flaw.told})
+    return json.dumps({"flaw": flaw.kind.value, "sentence": flaw.sentence})

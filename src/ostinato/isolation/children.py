@@ -130,13 +130,13 @@ class Family:
         """Return the report of the run for the worker."""
         run = self.run
         assert run is not None
-        told = run.ended or {}
+        ended = run.ended or {}
         head: Head = {
             "ev": "ended",
             "run": run.id,
-            "cpu": told.get("cpu", 0) + run.cpu,
-            "peak": max(told.get("peak", 0), run.peak),
-            "raised": told.get("raised"),
+            "cpu": ended.get("cpu", 0) + run.cpu,
+            "peak": max(ended.get("peak", 0), run.peak),
+            "raised": ended.get("raised"),
         }
         if run.ended is None and self.status is not None:
             head |= how_it_ended(self.status)

@@ -125,19 +125,19 @@ class RunOrder:
 
 def outcome_text(outcome: Outcome) -> bytes:
     """Write an outcome as JSON."""
-    told: dict[str, Any]
+    fields: dict[str, Any]
     match outcome:
         case Completed(result):
-            told = {"is": "completed", "result": result}
+            fields = {"is": "completed", "result": result}
         case Failed(error, retry_in, final):
             wait = None if retry_in is None else retry_in.total_seconds()
             parts = [error.kind, error.message, error.traceback]
-            told = {"is": "failed", "error": parts, "retry_in": wait, "final": final}
+            fields = {"is": "failed", "error": parts, "retry_in": wait, "final": final}
         case Deferred(until, budget):
-            told = {"is": "deferred", "until": until.isoformat(), "budget": budget}
+            fields = {"is": "deferred", "until": until.isoformat(), "budget": budget}
         case _:
             raise AssertionError(f"No call of a task comes to {outcome}.")
-    return json.dumps(told).encode()
+    return json.dumps(fields).encode()
 
 
 def outcome_of(text: bytes) -> Outcome:
@@ -184,9 +184,9 @@ def _read(kind: type[Any] | None, value: Any) -> Any:
 
 
 def _definition_text(definition: Definition) -> str:
-    told = {name: getattr(definition, name) for name in PLAIN}
-    told |= {"schedule": schedule_text(definition.schedule), "policies": policies_text(definition.policies)}
-    return json.dumps(told | {"args": definition.args, "tags": definition.tags})
+    fields = {name: getattr(definition, name) for name in PLAIN}
+    fields |= {"schedule": schedule_text(definition.schedule), "policies": policies_text(definition.policies)}
+    return json.dumps(fields | {"args": definition.args, "tags": definition.tags})
 
 
 @lru_cache(CACHED_FUNCTIONS)

@@ -195,7 +195,7 @@ def asked(request: Request) -> Ask:
 
 
 def _add(router: APIRouter, endpoint: Endpoint) -> None:
-    stream, told = STREAMS.get(endpoint.path, (None, {}))
+    stream, stream_answers = STREAMS.get(endpoint.path, (None, {}))
     also: dict[int | str, dict[str, Any]] = {
         status: {"model": endpoint.answers_with if status < 400 else ErrorAnswer, "description": text}
         for status, text in endpoint.also.items()
@@ -210,7 +210,7 @@ def _add(router: APIRouter, endpoint: Endpoint) -> None:
         status_code=endpoint.status,
         response_model=None if endpoint.answers_with is NoneType else endpoint.answers_with,
         include_in_schema=endpoint.is_documented,
-        responses={**also, **told},
+        responses={**also, **stream_answers},
         dependencies=[needs(endpoint.role)],
         openapi_extra={"parameters": _documented(endpoint)},
     )

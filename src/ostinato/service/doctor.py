@@ -51,10 +51,10 @@ class Ungranted:
         return "Add it to OSTINATO_SECRETS where its worker runs."
 
 
-def few(told: Sequence[str]) -> list[str]:
+def few(sentences: Sequence[str]) -> list[str]:
     """Return the first three, and the number of the others: headers and log lines must stay short."""
-    more = len(told) - FEW
-    return [*told[:FEW], *([f"and {more:,} more"] if more > 0 else [])]
+    more = len(sentences) - FEW
+    return [*sentences[:FEW], *([f"and {more:,} more"] if more > 0 else [])]
 
 
 def ungranted(store: Store, grants: Grants) -> list[Ungranted]:

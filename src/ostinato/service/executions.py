@@ -92,9 +92,9 @@ class ExecutionService:
         queued = [row for row in found if isinstance(row, Live) and not row.running]
         jobs = self._store.jobs.get(list({row.job_id for row in queued})) if queued else {}
         rows = [(jobs[row.job_id].job, row) for row in queued if row.job_id in jobs]
-        told = Inquiry(self._store, self._chance).obstacles(rows, self._clock.now())
+        obstacles = Inquiry(self._store, self._chance).obstacles(rows, self._clock.now())
         views = map(ExecutionView.of, found)
-        return [replace(view, reason=told[view.id]) if view.id in told else view for view in views]
+        return [replace(view, reason=obstacles[view.id]) if view.id in obstacles else view for view in views]
 
     def _find(self, execution_id: UUID) -> Execution | Live:
         """Find an execution whose job is not deleted."""

@@ -93,8 +93,8 @@ class _JobQuestions:
         """Return the same jobs; pending or queued ones get a reason."""
         waiting = {view.id: view.waiting for view in views if view.status in WAITING}
         rows = [(view.job, live) for view in views if (live := waiting.get(view.id))]
-        told = Inquiry(self._store, self._chance).obstacles(rows, self._clock.now())
-        reasons = {job_id: BY_HAND if live is None else told[live.id] for job_id, live in waiting.items()}
+        obstacles = Inquiry(self._store, self._chance).obstacles(rows, self._clock.now())
+        reasons = {job_id: BY_HAND if live is None else obstacles[live.id] for job_id, live in waiting.items()}
         return [replace(view, reason=reasons.get(view.id)) if reasons else view for view in views]
 
     def stats(self, ref: Ref) -> JobStats:

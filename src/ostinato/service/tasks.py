@@ -87,8 +87,8 @@ class KnownTasks:
         now = self._clock.now()
         fresh = {name: read for name, read in self._read.items() if timedelta(0) <= now - read.at < FRESH}
         if new := [name for name in wanted if name not in fresh]:
-            told = self._store.workers.task_schemas(new)
-            self._read = fresh = {**fresh, **{name: _Read(now, told.get(name)) for name in new}}
+            schemas = self._store.workers.task_schemas(new)
+            self._read = fresh = {**fresh, **{name: _Read(now, schemas.get(name)) for name in new}}
         return {name: found for name in wanted if (found := fresh[name].found) is not None}
 
     def undescribed(self, names: Collection[str]) -> Sequence[str]:

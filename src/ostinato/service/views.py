@@ -161,10 +161,10 @@ class ExecutionView:
         """Return the cost and counters of the run; of one in progress, its counters so far."""
         if isinstance(self.row, Execution):
             return Account.from_json(self.row.account)
-        told = self.progress if isinstance(self.progress, dict) else {}
-        counters = told.get("counters")
+        progress = self.progress if isinstance(self.progress, dict) else {}
+        counters = progress.get("counters")
         return Account(
-            items_crawled=told.get("items_crawled"), items_indexed=told.get("items_indexed"),
+            items_crawled=progress.get("items_crawled"), items_indexed=progress.get("items_indexed"),
             counters=None if counters is None else tuple(counters.items()),
         )  # fmt: skip
 

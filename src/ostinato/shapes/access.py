@@ -10,7 +10,7 @@ from pydantic import Discriminator, Field, Tag
 from ostinato.core.access import Role
 from ostinato.core.times import MICROSECOND
 from ostinato.service.access import LONGEST_KEY_LIFE, NewKey
-from ostinato.shapes.answers import Answer, JsonObject, told
+from ostinato.shapes.answers import Answer, JsonObject, described
 from ostinato.shapes.base import Duration, RequestBody, Text
 from ostinato.shapes.openapi import Within
 
@@ -63,10 +63,10 @@ EndBody = Annotated[
 class EndedAnswer(Answer):
     """Access that was ended."""
 
-    what: str = told("`token:…`, `name:…`, `key:…` or `all`.")
-    since: datetime = told("For a name, or for all: tokens issued until this instant are refused.")
-    keys: int = told("Number of revoked API keys.")
-    sessions: int = told("Number of ended sessions of the dashboard.")
+    what: str = described("`token:…`, `name:…`, `key:…` or `all`.")
+    since: datetime = described("For a name, or for all: tokens issued until this instant are refused.")
+    keys: int = described("Number of revoked API keys.")
+    sessions: int = described("Number of ended sessions of the dashboard.")
 
 
 # -- Shapes of API keys. Only the answer to the creation contains the key itself

@@ -39,13 +39,13 @@ class Out:
     convert: Callable[[Any], Any] | None = None
 
 
-def told(description: str = "", **schema: Any) -> Any:
+def described(description: str = "", **schema: Any) -> Any:
     """Describe a field in the OpenAPI document."""
     about = {"description": description} if description else {}
     return field(metadata={**about, **({"json_schema_extra": schema} if schema else {})})
 
 
-@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(told, field))
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(described, field))
 class JsonObject:
     """Base class of answers and their parts."""
 

@@ -12,7 +12,7 @@ from ostinato.core.payload import MOST_LINES, level_word
 from ostinato.core.read_models import STATES, KeptLine, LogPage, Stream
 from ostinato.core.why import Because, Verdict, Why
 from ostinato.service.views import ExecutionView
-from ostinato.shapes.answers import Answer, JsonObject, Out, told
+from ostinato.shapes.answers import Answer, JsonObject, Out, described
 
 MILLISECOND = timedelta(milliseconds=1)
 
@@ -38,7 +38,7 @@ class ExecutionAnswer(Answer):
     execution_number: int
     number: int
     retry_attempt: Annotated[int, Out("attempt")]
-    status: str = told(enum=list(STATES))
+    status: str = described(enum=list(STATES))
     outcome: str | None
     asked: AskedBy
     due_at: datetime
@@ -51,7 +51,7 @@ class ExecutionAnswer(Answer):
     counters: dict[str, int | float] | None
     cpu_time_ms: int | None
     memory_peak_mb: float | None
-    stopped: str | None = told(enum=[*Stopped, None])
+    stopped: str | None = described(enum=[*Stopped, None])
     exit_code: int | None
     error_kind: str | None
     error_message: Annotated[str | None, Out("error")]
@@ -60,17 +60,17 @@ class ExecutionAnswer(Answer):
     progress: Any
     metadata: Annotated[dict[str, Any], Out(convert=lambda found: dict(found or {}))]
     waits_for: str | None
-    reason: str | None = told("Why it is queued, in a sentence.")
-    stop: Annotated[str | None, Out(convert=sentence)] = told("How strong the stop of the run was, in a sentence.")
-    known_dead: Annotated[bool | None, Out("stop", is_known_dead)] = told(
+    reason: str | None = described("Why it is queued, in a sentence.")
+    stop: Annotated[str | None, Out(convert=sentence)] = described("How strong the stop of the run was, in a sentence.")
+    known_dead: Annotated[bool | None, Out("stop", is_known_dead)] = described(
         "Whether a stopped run is known to have ended; null if nothing stopped it."
     )
     cancel_asked_at: datetime | None
     worker: Annotated[UUID | None, Out("worker_id")]
     version: int | None
-    traceparent: str | None = told("The span of the run, if it was traced (W3C Trace Context).")
+    traceparent: str | None = described("The span of the run, if it was traced (W3C Trace Context).")
     key: str
-    step: Annotated[str | None, Out(convert=lambda step: step or None)] = told(
+    step: Annotated[str | None, Out(convert=lambda step: step or None)] = described(
         "The node of a workflow that it is a step of."
     )
 
@@ -186,8 +186,8 @@ class LogAnswer(JsonObject):
     """Log lines of an execution, the oldest first."""
 
     lines: list[LineAnswer]
-    next: int = told("Give it as `after` to read the next lines.")
-    cut: int = told("Bytes that were dropped because the log was full.")
+    next: int = described("Give it as `after` to read the next lines.")
+    cut: int = described("Bytes that were dropped because the log was full.")
 
     @classmethod
     def of(cls, page: LogPage) -> "LogAnswer":

@@ -27,7 +27,7 @@ from ostinato.core.schedule import Cron, Every, Schedule, is_recurring, to_json
 from ostinato.core.times import Window, format_duration
 from ostinato.core.trace import shown
 from ostinato.service.views import JobView
-from ostinato.shapes.answers import JsonObject, told
+from ostinato.shapes.answers import JsonObject, described
 from ostinato.shapes.openapi import worded
 
 # -- Schedules in the format of seed 003: an interval of whole minutes, and the cron expression that it stores
@@ -141,8 +141,8 @@ class JobAnswer(JsonObject):
     status: Status
     is_paused: bool
     waits_for: WaitsFor | None
-    reason: str | None = told("Why it is pending or queued, in a sentence.")
-    stop: str | None = told("That its runs were asked to stop and still run, in a sentence.")
+    reason: str | None = described("Why it is pending or queued, in a sentence.")
+    stop: str | None = described("That its runs were asked to stop and still run, in a sentence.")
     next_run_at: datetime | None
     created_at: datetime
     updated_at: datetime
@@ -286,11 +286,11 @@ def _in_force(view: JobView) -> Policies:
 
 @lru_cache(CACHED_ANSWERS)  # most jobs share a few policies, and writing them out is half of an answer
 def _policies(policies: Policies) -> Mapping[str, Any]:
-    told = {name: _told(getattr(policies, name)) for name in POLICY_WORDS}
-    return {**told, "retry_backoff_seconds": int(policies.backoff.base.total_seconds())}
+    words = {name: _as_json(getattr(policies, name)) for name in POLICY_WORDS}
+    return {**words, "retry_backoff_seconds": int(policies.backoff.base.total_seconds())}
 
 
-def _told(value: Any) -> Any:
+def _as_json(value: Any) -> Any:
     match value:
         case timedelta():
             return format_duration(value)

@@ -127,10 +127,10 @@ def worded(words: Mapping[str, FieldWords]) -> Callable[[Shape], None]:
 
     def describe(schema: Shape) -> None:
         for name in schema["properties"].keys() & words:
-            field, told = schema["properties"][name], words[name]
-            values = (f"`{each.value}`: {each.words}." for each in told.choices)
+            field, about = schema["properties"][name], words[name]
+            values = (f"`{each.value}`: {each.words}." for each in about.choices)
             written = field.get("description", "")  # of a duration
-            field["description"] = " ".join([told.help, *values, written]).rstrip()
+            field["description"] = " ".join([about.help, *values, written]).rstrip()
 
     return describe
 

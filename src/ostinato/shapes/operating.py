@@ -9,7 +9,7 @@ from uuid import UUID
 from ostinato.core.model import Event, Status
 from ostinato.core.read_models import WorkerRow
 from ostinato.service.metrics import Metrics
-from ostinato.shapes.answers import Answer, JsonObject, Out, told
+from ostinato.shapes.answers import Answer, JsonObject, Out, described
 from ostinato.shapes.executions import milliseconds
 
 # -- Shapes of workers and queues
@@ -87,15 +87,15 @@ class TaskAnswer(Answer):
     """A task and its arguments."""
 
     name: str
-    origin: Literal["built_in", "own", "elsewhere"] = told(
+    origin: Literal["built_in", "own", "elsewhere"] = described(
         "built_in: part of Ostinato; own: of this app; elsewhere: known only to other processes."
     )
     help: str
-    args: dict[str, Any] | None = told("A JSON schema of its args; null if no worker has described the task.")
-    allowed: Annotated[bool, Out("off", lambda off: off is None)] = told(
+    args: dict[str, Any] | None = described("A JSON schema of its args; null if no worker has described the task.")
+    allowed: Annotated[bool, Out("off", lambda off: off is None)] = described(
         "Whether the settings of this process allow jobs with it."
     )
-    reason: Annotated[str | None, Out("off")] = told("Why the task is not allowed, and which setting allows it.")
+    reason: Annotated[str | None, Out("off")] = described("Why the task is not allowed, and which setting allows it.")
 
 
 class TaskList(JsonObject):
@@ -200,4 +200,4 @@ class EventList(JsonObject):
     """Events, and the cursor for later ones."""
 
     events: list[EventAnswer]
-    cursor: str = told("Give it as `cursor` to list or stream later events.")
+    cursor: str = described("Give it as `cursor` to list or stream later events.")

@@ -82,9 +82,9 @@ def parameters(kind: type[Any]) -> list[dict[str, Any]]:
 
 
 def _parameter(name: str, described: Mapping[str, Any]) -> dict[str, Any]:
-    told = {"name": name, "in": "query", "required": "default" not in described}
+    parameter = {"name": name, "in": "query", "required": "default" not in described}
     shape = {key: value for key, value in described.items() if key != "description" and value not in (None, ())}
-    return {**told, "description": described["description"], "schema": shape}
+    return {**parameter, "description": described["description"], "schema": shape}
 
 
 def _value(kind: FieldKind[Any], value: Any) -> Any:

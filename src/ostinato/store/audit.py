@@ -100,7 +100,7 @@ class Audit:
     def reported_since(self, since: datetime, ids: Sequence[UUID]) -> set[tuple[UUID | None, FlawKind]]:
         """List the flaws of these jobs that events have reported since an instant."""
         with self._database.read() as tx:
-            found = tx.rows("flaws_told", ids=list(ids), since=since)
+            found = tx.rows("reported_flaws", ids=list(ids), since=since)
         reported = [_reported(to_uuid(job_id), data) for job_id, data in found]
         return {(flaw.job_id, flaw.kind) for flaw in reported if flaw is not None}
 
@@ -112,10 +112,10 @@ class Audit:
                 yield AuditFlaw(FlawKind.ORPHAN, None, f"The log of {to_uuid(execution_id)} is of unknown size")
 
 
-def told_lately(tx: Tx, since: datetime) -> list[AuditFlaw]:
+def recent_flaws(tx: Tx, since: datetime) -> list[AuditFlaw]:
     """List the flaws reported by events since an instant, the newest first."""
     found = [
-        _reported(to_uuid(job_id), data) for job_id, data in tx.rows("told_lately", since=since, limit=SHOWN_EVENTS)
+        _reported(to_uuid(job_id), data) for job_id, data in tx.rows("recent_flaws", since=since, limit=SHOWN_EVENTS)
     ]
     newest: dict[tuple[UUID | None, FlawKind], AuditFlaw] = {}
     for flaw in found:
@@ -126,7 +126,7 @@ def told_lately(tx: Tx, since: datetime) -> list[AuditFlaw]:
 
 def sentence(flaw: AuditFlaw) -> str:
     """Return a flaw as a sentence, with its job."""
-    return f"{flaw.told}." if flaw.job_id is None else f"Job {flaw.job_id}: {flaw.told}."
+    return f"{flaw.sentence}." if flaw.job_id is None else f"Job {flaw.job_id}: {flaw.sentence}."
 
 
 def _up_to(most: int, jobs: Sequence[rows.Row]) -> Sequence[rows.Row]:
@@ -206,7 +206,7 @@ def _reported(job_id: UUID, data: str) -> AuditFlaw | None:
     """Read an event `audit.flaw`; None if it cannot be read, or if only a newer version knows its kind."""
     try:
         event = json.loads(data)
-        return AuditFlaw(FlawKind(event["flaw"]), job_id, event["told"])
+        return AuditFlaw(FlawKind(event["flaw"]), job_id, event["sentence"])
     except NOT_READABLE:
         return None
 

@@ -202,7 +202,7 @@ class Claiming(QueueDuty):
     def _park_unknown(self, tx: Tx, search: _ClaimSearch, parked: Counter[str]) -> int:
         """Set apart the first rows of unknown tasks; return their number."""
         queues, look = [(name,) for name in search.queues], MOST_UNKNOWN - parked.total()
-        found = tx.rows("park_strangers", queues, now=search.now, tasks=list(search.tasks), limit=look)
+        found = tx.rows("park_unknown", queues, now=search.now, tasks=list(search.tasks), limit=look)
         parked.update(task for (task,) in found)
         return len(found)
 

@@ -9,13 +9,13 @@ from ostinato.core.model import EPOCH, Json
 from ostinato.core.read_models import QueueRow, WorkerRow
 from ostinato.core.times import DAY
 from ostinato.store import rows
-from ostinato.store.audit import told_lately
+from ostinato.store.audit import recent_flaws
 from ostinato.store.clock_record import noted_instant
 from ostinato.store.database import Database
 from ostinato.store.rows import from_micros
 from ostinato.store.workers import WENT_BACK
 
-FLAWS_TOLD_FOR: Final = 2 * DAY  # flaws reported by the auditor; one that persists is reported daily
+FLAWS_SHOWN_FOR: Final = 2 * DAY  # flaws reported by the auditor; one that persists is reported daily
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,5 +83,5 @@ class Checkup:
                 workers=tuple(map(rows.WORKER.of, tx.rows("list_workers", since=now - lately, limit=1000))),
                 queues=tuple(map(rows.QUEUE.of, tx.rows("list_queues"))),
                 went_back_at=went_back if went_back >= now - lately else None,
-                flaws=tuple(told_lately(tx, now - FLAWS_TOLD_FOR)),
+                flaws=tuple(recent_flaws(tx, now - FLAWS_SHOWN_FOR)),
             )

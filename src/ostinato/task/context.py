@@ -313,10 +313,10 @@ class Context:
 
     def count(self, **counters: float) -> None:
         """Set other counters (`ctx.count(mails=120)`). The execution shows them, however it ends."""
-        told = dict(counted(self.counters, counters))
+        totals = dict(counted(self.counters, counters))
         items = zip(ITEMS, self.items, strict=True)
-        crawled, indexed = (int(told.pop(name)) if name in told else before for name, before in items)
-        self.items, self.counters = (crawled, indexed), tuple(told.items()) or None
+        crawled, indexed = (int(totals.pop(name)) if name in totals else before for name, before in items)
+        self.items, self.counters = (crawled, indexed), tuple(totals.items()) or None
         self._report_soon()
 
     @property
@@ -332,15 +332,15 @@ class Context:
             known: dict[str, Any] = {} if self._progress is None else self._progress._asdict()
             known |= zip(ITEMS, self.items, strict=True)
             known["counters"] = None if self.counters is None else dict(self.counters)
-            told = {name: value for name, value in known.items() if value is not None}
-            self._host.report_progress(self.live.id, self.live.fence, encode(told, "progress"))
+            reported = {name: value for name, value in known.items() if value is not None}
+            self._host.report_progress(self.live.id, self.live.fence, encode(reported, "progress"))
 
-    def take_over(self, told: dict[str, Any]) -> None:
+    def take_over(self, progress: dict[str, Any]) -> None:
         """Take the progress of the same run in another process. Only the runner calls it."""
-        if "done" in told:
-            self._progress = Progress(told["done"], told.get("of"), told.get("message"))
-        self.items = told.get("items_crawled", self.items[0]), told.get("items_indexed", self.items[1])
-        self.counters = tuple((dict(self.counters or ()) | told.get("counters", {})).items()) or None
+        if "done" in progress:
+            self._progress = Progress(progress["done"], progress.get("of"), progress.get("message"))
+        self.items = progress.get("items_crawled", self.items[0]), progress.get("items_indexed", self.items[1])
+        self.counters = tuple((dict(self.counters or ()) | progress.get("counters", {})).items()) or None
         self._undelivered = True
         self.flush_progress()
 

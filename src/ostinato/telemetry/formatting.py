@@ -63,8 +63,8 @@ class _TerminalLines(TextLines):
         names = {name: value for name, value in line.fields.items() if name in LONG_NAMES}
         others = {name: value for name, value in line.fields.items() if name not in LONG_NAMES}
         at = f"{datetime.fromtimestamp(record.created).astimezone():%H:%M:%S}"
-        told = f"{COLOURS.get(level, PLAIN)}{level:<5} {LogMessage(line.event, others)}{PLAIN}"
-        return f"{DIM}{at}{PLAIN} {told}{DIM}{LogMessage('', names)}{PLAIN}"
+        text = f"{COLOURS.get(level, PLAIN)}{level:<5} {LogMessage(line.event, others)}{PLAIN}"
+        return f"{DIM}{at}{PLAIN} {text}{DIM}{LogMessage('', names)}{PLAIN}"
 
 
 class JsonLines(TextLines):
@@ -73,12 +73,12 @@ class JsonLines(TextLines):
     def format(self, record: logging.LogRecord) -> str:
         said: object = record.msg
         line = said if isinstance(said, LogMessage) else LogMessage(record.getMessage(), {})
-        told = line.fields | {
+        fields = line.fields | {
             "at": self.formatTime(record),
             "level": record.levelname.lower(),
             "logger": record.name,
             "event": line.event,
         }
         if record.exc_info:
-            told["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(told, default=str)
+            fields["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(fields, default=str)

@@ -305,7 +305,7 @@ class Telemetry:
     def flaw_found(self, flaw: "AuditFlaw") -> None:
         """Report a flaw that the auditor has found twice."""
         self.counts.add("flaw", flaw.kind)
-        log_line(logging.WARNING, "Audit found a flaw", job=flaw.job_id, flaw=flaw.kind, told=flaw.told)
+        log_line(logging.WARNING, "Audit found a flaw", job=flaw.job_id, flaw=flaw.kind, sentence=flaw.sentence)
 
     def clock_jumped(self, by: timedelta) -> None:
         self.counts.add("clock_jump")

@@ -47,7 +47,7 @@ class AuditFlaw:
 
     kind: FlawKind
     job_id: UUID | None
-    told: str
+    sentence: str
 
 
 class EndedRun(Protocol):
@@ -171,11 +171,11 @@ class Case:
     def set_back(self) -> list[SetBack]:
         """List each time that a clock went back: from events of the whole database, from events of this job, or,
         where no event is left, from its rows."""
-        told = [
+        recorded = [
             SetBack(event.at, _latest_named(event, data)) for event, data in self.changes if event.kind == "job.rewound"
         ]
         seen = [each for each in _inversions(self.due_by_number) if each.at <= self.past.known_since]
-        return [*self.past.set_back, *told, *seen]
+        return [*self.past.set_back, *recorded, *seen]
 
     @cached_property
     def clock_until(self) -> datetime:

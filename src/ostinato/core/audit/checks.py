@@ -469,7 +469,7 @@ def audit(
 ) -> list[AuditFlaw]:
     """List the contradictions in the rows of one job, as one snapshot has them."""
     case = Case(job, lives, executions, skips, past, now)
-    return [AuditFlaw(kind, job.id, told) for check in CHECKS for kind, told in check(case)]
+    return [AuditFlaw(kind, job.id, sentence) for check in CHECKS for kind, sentence in check(case)]
 
 
 def unreadable(job_id: UUID, texts: Mapping[str, str]) -> list[AuditFlaw]:

@@ -8,7 +8,7 @@ from ostinato.core.lifecycle.due_times import INSTANT, newest_due
 from ostinato.core.model import AskedBy, Event, Execution, Job, Live, Skip, SkipReason, WaitsFor
 from ostinato.core.outcome import OutcomeKind
 from ostinato.core.schedule import Manual
-from ostinato.core.why.values import LATE, Because, Cause, Evidence, Told, Verdict, Why, absence, last_of
+from ostinato.core.why.values import LATE, Because, Cause, Evidence, Reason, Verdict, Why, absence, last_of
 
 # -- Times and people in a sentence
 
@@ -41,7 +41,7 @@ def span(time: timedelta) -> str:
 # -- Sentences about a queued occurrence: its start, its waits, its end
 
 
-def attempt_told(evidence: Evidence, attempt: Execution | Live) -> Iterator[Told]:
+def attempt_reasons(evidence: Evidence, attempt: Execution | Live) -> Iterator[Reason]:
     name = f"Attempt {attempt.attempt}" if attempt.attempt else "It"
     if attempt.attempt == 0 and attempt.asked is AskedBy.HAND:
         yield Cause(Because.BY_HAND), f"It was requested at {clock(attempt.due_at)}, not by the schedule."
@@ -60,7 +60,7 @@ def attempt_told(evidence: Evidence, attempt: Execution | Live) -> Iterator[Told
         yield None, f"{name} is still running, for {span(evidence.now - attempt.started_at)} now."
 
 
-def _delays(evidence: Evidence, attempt: Execution | Live, started: datetime) -> Iterator[Told]:
+def _delays(evidence: Evidence, attempt: Execution | Live, started: datetime) -> Iterator[Reason]:
     """Explain the delays between the due time, the earliest start and the start."""
     if attempt.attempt == 0 and attempt.run_at - attempt.due_at > LATE:
         yield _put_off(evidence, attempt)
@@ -71,7 +71,7 @@ def _delays(evidence: Evidence, attempt: Execution | Live, started: datetime) ->
         yield _kept_waiting(evidence, attempt, waited_from, started)
 
 
-def _put_off(evidence: Evidence, attempt: Execution | Live) -> Told:
+def _put_off(evidence: Evidence, attempt: Execution | Live) -> Reason:
     policies, until = evidence.job.policies, attempt.run_at
     if policies.window is not None and attempt.run_at - attempt.due_at > policies.jitter:
         cause = Cause(Because.WINDOW, attempt.due_at, until)
@@ -79,7 +79,7 @@ def _put_off(evidence: Evidence, attempt: Execution | Live) -> Told:
     return Cause(Because.JITTER, attempt.due_at, until), f"Its jitter moved the start to {clock(until)}."
 
 
-def _fired_late(evidence: Evidence, attempt: Execution | Live) -> Told:
+def _fired_late(evidence: Evidence, attempt: Execution | Live) -> Reason:
     gap = absence(evidence.present, attempt.due_at, attempt.queued_at)
     if gap is not None:
         return Cause(Because.NOBODY_RUNNING, *gap), f"It was queued late because nothing was running {between(*gap)}."
@@ -90,14 +90,14 @@ def _fired_late(evidence: Evidence, attempt: Execution | Live) -> Told:
     )
 
 
-def _behind(other: Execution | Live, attempt: Execution | Live) -> Told:
+def _behind(other: Execution | Live, attempt: Execution | Live) -> Reason:
     ended = other.finished_at if isinstance(other, Execution) else None
     cause = Cause(Because.PREVIOUS_RUN, other.started_at, ended, execution_id=other.id)
     until = "which is still running" if ended is None else f"which ended at {clock(ended)}"
     return cause, f"It waited for the run before it (number {other.number}), {until}."
 
 
-def _kept_waiting(evidence: Evidence, attempt: Execution | Live, since: datetime, until: datetime) -> Told:
+def _kept_waiting(evidence: Evidence, attempt: Execution | Live, since: datetime, until: datetime) -> Reason:
     """Explain why no worker claimed it between these two instants."""
     if evidence.queue_paused is not None:
         return _queue_paused(evidence.queue_paused, evidence.queue_resumed_at, attempt.queue)
@@ -125,7 +125,7 @@ def _kept_waiting(evidence: Evidence, attempt: Execution | Live, since: datetime
     return Cause(Because.WORKERS_BUSY, since, until), f"All workers were busy until {clock(until)}."
 
 
-def _queue_paused(paused: Event, resumed_at: datetime | None, queue: str) -> Told:
+def _queue_paused(paused: Event, resumed_at: datetime | None, queue: str) -> Reason:
     cause = Cause(Because.QUEUE_PAUSED, paused.at, resumed_at, paused.by)
     since = f"paused{by(paused.by)} at {clock(paused.at)}"
     if resumed_at is None:
@@ -133,7 +133,7 @@ def _queue_paused(paused: Event, resumed_at: datetime | None, queue: str) -> Tol
     return cause, f"The queue {queue!r} was {since}, and resumed at {clock(resumed_at)}."
 
 
-def _waiting(evidence: Evidence, attempt: Execution | Live, name: str) -> Iterator[Told]:
+def _waiting(evidence: Evidence, attempt: Execution | Live, name: str) -> Iterator[Reason]:
     if isinstance(attempt, Execution):  # withdrawn before it began
         yield None, f"{name} was queued at {clock(attempt.queued_at)} and never started."
         yield None, _ending(attempt, name)
@@ -153,7 +153,7 @@ def obstacle(evidence: Evidence, live: Live) -> str:
     return _waits_for(evidence, live)[1]
 
 
-def _waits_for(evidence: Evidence, live: Live) -> Told:
+def _waits_for(evidence: Evidence, live: Live) -> Reason:
     facts, other = evidence.job.facts, evidence.in_the_way
     match live.waits_for:
         case WaitsFor.TIME if evidence.budget_of is not None:
@@ -214,13 +214,13 @@ def explain(evidence: Evidence) -> Why:
     if recorded is not None and (due is None or due <= recorded):
         return _recorded(evidence, recorded)
     if evidence.at < evidence.job.facts.created_at:
-        told = [
+        reasons = [
             (
                 None,
                 f"The job was created at {clock(evidence.job.facts.created_at)}; before, there was nothing to run.",
             )
         ]
-        return _why(evidence, Verdict.BEFORE_CREATION, None, told)
+        return _why(evidence, Verdict.BEFORE_CREATION, None, reasons)
     over = _over(evidence)
     if over is not None and (due is None or over[0].since is None or due > over[0].since):
         return _why(evidence, Verdict.AFTER_THE_END, None, [over])
@@ -259,15 +259,15 @@ def _recorded(evidence: Evidence, due: datetime) -> Why:
     if evidence.skip is not None and not evidence.attempts:
         return _why(evidence, Verdict.SKIPPED, due, _skipped(evidence, evidence.skip, due))
     last = evidence.attempts[-1]
-    told = [each for attempt in evidence.attempts for each in attempt_told(evidence, attempt)]
+    reasons = [each for attempt in evidence.attempts for each in attempt_reasons(evidence, attempt)]
     if isinstance(last, Execution):
         verdict = Verdict.ENDED
     else:
         verdict = Verdict.RUNNING if last.running else Verdict.QUEUED
-    return _why(evidence, verdict, due, told)
+    return _why(evidence, verdict, due, reasons)
 
 
-def _skipped(evidence: Evidence, skip: Skip, due: datetime) -> Iterator[Told]:
+def _skipped(evidence: Evidence, skip: Skip, due: datetime) -> Iterator[Reason]:
     many = f", with {skip.count - 1} more up to {clock(skip.last_due_at)}" if skip.count > 1 else ""
     span_of_it = skip.first_due_at, skip.last_due_at
     match skip.reason:
@@ -297,7 +297,7 @@ def _skipped(evidence: Evidence, skip: Skip, due: datetime) -> Iterator[Told]:
             )
 
 
-def _overlapped(other: Execution | Live | None, many: str) -> Told:
+def _overlapped(other: Execution | Live | None, many: str) -> Reason:
     if other is None:
         return Cause(Because.PREVIOUS_RUN), f"It was skipped{many} because the previous run was still running."
     ended = other.finished_at if isinstance(other, Execution) else None
@@ -309,7 +309,7 @@ def _overlapped(other: Execution | Live | None, many: str) -> Told:
     )
 
 
-def _missed(evidence: Evidence, skip: Skip, due: datetime, many: str) -> Told:
+def _missed(evidence: Evidence, skip: Skip, due: datetime, many: str) -> Reason:
     gap = absence(evidence.present, due, skip.recorded_at)
     rule = f"the catch-up policy is to {evidence.job.policies.catch_up.words}"
     if gap is None:
@@ -323,7 +323,7 @@ def _missed(evidence: Evidence, skip: Skip, due: datetime, many: str) -> Told:
     )
 
 
-def _not_run(evidence: Evidence, due: datetime) -> Iterator[Told]:
+def _not_run(evidence: Evidence, due: datetime) -> Iterator[Reason]:
     facts = evidence.job.facts
     if facts.paused_at is not None:
         paused = last_of(evidence.events, "job.paused")
@@ -380,8 +380,8 @@ def _nothing(evidence: Evidence) -> Why:
     if isinstance(evidence.job.schedule, Manual):
         return _why(evidence, Verdict.NOTHING_DUE, None, [(None, BY_HAND)])
     if facts.last_due_at is not None and facts.last_due_at > evidence.at and not _before_the_first(evidence):
-        told = "The records of that time were removed, or the schedule was restarted since."
-        return _why(evidence, Verdict.FORGOTTEN, None, [(None, told)])
+        sentence = "The records of that time were removed, or the schedule was restarted since."
+        return _why(evidence, Verdict.FORGOTTEN, None, [(None, sentence)])
     return _why(evidence, Verdict.NOTHING_DUE, None, [(None, "Nothing was due yet.")])
 
 
@@ -391,8 +391,8 @@ def _before_the_first(evidence: Evidence) -> bool:
     return anchor <= evidence.at and newest_due(job.definition, job.facts, evidence.at, anchor) is None
 
 
-def _why(evidence: Evidence, verdict: Verdict, due: datetime | None, told: Iterable[Told]) -> Why:
-    listed = list(told)
+def _why(evidence: Evidence, verdict: Verdict, due: datetime | None, reasons: Iterable[Reason]) -> Why:
+    listed = list(reasons)
     sentences = [sentence for _, sentence in listed]
     if evidence.next_run_at is not None and evidence.next_run_at > evidence.now:
         sentences.append(f"Next time: {clock(evidence.next_run_at)}.")

@@ -111,7 +111,7 @@ class Why:
     skip: Skip | None = None
 
 
-Told = tuple[Cause | None, str]
+Reason = tuple[Cause | None, str]
 
 
 def absence(

@@ -55,8 +55,8 @@ class Read:
 
 def rules_hash(rules: Mapping[str, Rule]) -> str:
     """Return a hash of the rules for reading pages."""
-    told = sorted((name, rule.css, rule.xpath, rule.all) for name, rule in rules.items())
-    return sha256(json.dumps([VERSION, told]).encode()).hexdigest()[:16]
+    listed = sorted((name, rule.css, rule.xpath, rule.all) for name, rule in rules.items())
+    return sha256(json.dumps([VERSION, listed]).encode()).hexdigest()[:16]
 
 
 class Unreadable(Exception):

@@ -121,10 +121,10 @@ class Ledger:
 
     async def begin(self) -> None:
         """Read the state of the crawl; an earlier attempt may have begun it."""
-        told = await self.ask("crawling.begin")
-        last = told["last"]
+        answer = await self.ask("crawling.begin")
+        last = answer["last"]
         self.last = last if last is not None and isinstance(last[1], dict) else None
-        self._seen = told["seen"]
+        self._seen = answer["seen"]
         kept = self._ctx.checkpoint or {}
         self.counters.update(kept.get("counters", {}))
         self._place = kept.get("place", self._seen)
@@ -139,10 +139,10 @@ class Ledger:
     async def turn(self) -> None:
         """Store the work since the last turn, and take more URLs if there is room."""
         async with self._turning:
-            told = await self.ask("crawling.turn", self._so_far())
-            self._seen += told["new"]
+            answer = await self.ask("crawling.turn", self._so_far())
+            self._seen += answer["new"]
             held = {*self._under_way, *self._done, *(visit.url for visit in self._queue)}
-            coming = (UrlVisit(*each) for each in told["waiting"])
+            coming = (UrlVisit(*each) for each in answer["waiting"])
             self._queue.extend(visit for visit in coming if visit.url not in held)
         async with self._changed:
             self._changed.notify_all()
@@ -209,8 +209,8 @@ class Ledger:
     @property
     def _message(self) -> str:
         counters = self.counters
-        told = f"{counters['crawled']:,} pages, {counters['new'] + counters['changed']:,} new or changed"
-        return told + (f", {counters['failed']:,} failed" if counters["failed"] else "")
+        message = f"{counters['crawled']:,} pages, {counters['new'] + counters['changed']:,} new or changed"
+        return message + (f", {counters['failed']:,} failed" if counters["failed"] else "")
 
     # -- the next URL
 

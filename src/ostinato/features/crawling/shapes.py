@@ -8,7 +8,7 @@ from uuid import UUID
 from ostinato.core.arguments import arg, whole
 from ostinato.features.crawling.search import CrawledPage, WholePage
 from ostinato.features.crawling.service import FoundPages, name_of, starred
-from ostinato.shapes.answers import JsonObject, field_names, told
+from ostinato.shapes.answers import JsonObject, described, field_names
 from ostinato.shapes.queries import TEXT
 
 
@@ -29,14 +29,14 @@ class PageAnswer(JsonObject):
     id: str
     job_id: UUID
     url: str
-    status: int = told("HTTP status of the last answer; 0 if there was no answer.")
-    error: str | None = told("Why the last visit failed.")
+    status: int = described("HTTP status of the last answer; 0 if there was no answer.")
+    error: str | None = described("Why the last visit failed.")
     content_type: str
     title: str
     description: str
     language: str
     snippet: str
-    columns: dict[str, Any] = told("Values found by the extraction rules of the job.")
+    columns: dict[str, Any] = described("Values found by the extraction rules of the job.")
     hash: str
     size: int
     depth: int

@@ -70,8 +70,8 @@ def _due(ctx: Context, args: CrawlArgs, ledger: Ledger) -> datetime:
     """Return the due time of this crawl; raise Defer while a site without changes rests."""
     if args.rest_up_to is None or ledger.last is None:
         return ctx.due_at
-    at, told = ledger.last
-    last, unchanged = datetime.fromisoformat(told.get("due", at)), told.get("unchanged_crawls", 0)
+    at, result = ledger.last
+    last, unchanged = datetime.fromisoformat(result.get("due", at)), result.get("unchanged_crawls", 0)
     if ctx.live.asked is AskedBy.HAND:
         return last  # a run by hand must not move the grid of the schedule
     until = rests_until(ctx.definition.schedule, last, unchanged, args.rest_up_to)
@@ -116,12 +116,12 @@ async def _crawled(args: CrawlArgs, ledger: Ledger, robots: Robots, outgoing: Ou
 def _result(ledger: Ledger, due: datetime) -> dict[str, Any]:
     counters = ledger.counters
     quiet = not (counters["new"] or counters["changed"] or counters["gone"])
-    told = {} if ledger.last is None else ledger.last[1]
+    result = {} if ledger.last is None else ledger.last[1]
     return {
         "items_crawled": counters["crawled"],
         "items_indexed": counters["indexed"],
         **{name: counters[name] for name in COUNTED},
         "ended_by": ledger.limit,
-        "unchanged_crawls": told.get("unchanged_crawls", 0) + 1 if quiet else 0,
+        "unchanged_crawls": result.get("unchanged_crawls", 0) + 1 if quiet else 0,
         "due": due.isoformat(),
     }

@@ -99,15 +99,15 @@ class HttpArgs:
         for name, value in self.headers.items():
             _check_header(name, value)
         for field in ("url", "headers", "body", "json"):
-            for hole in arguments.holes(getattr(self, field)):
-                self._check_hole(field, hole)
+            for name in arguments.placeholders(getattr(self, field)):
+                self._check_placeholder(field, name)
         _check_url(self.sample_url())
 
     def sample_url(self) -> str:
         """Return the URL with a sample in the place of every placeholder, for checks."""
-        return arguments.HOLE.sub(lambda hole: hole[0][1:] if hole[0][0] == "\\" else "1", self.url)
+        return arguments.PLACEHOLDER.sub(lambda found: found[0][1:] if found[0][0] == "\\" else "1", self.url)
 
-    def _check_hole(self, field: str, name: str) -> None:
+    def _check_placeholder(self, field: str, name: str) -> None:
         """Check the name of a placeholder, as far as it is known when the job is created."""
         if name in OF_THE_RUN or name == METADATA or name.startswith(f"{METADATA}."):
             return
@@ -156,11 +156,11 @@ def _refuse_open(args: HttpArgs, names: Sequence[str]) -> None:
 def _destination(url: str, names: Sequence[str], sample: str) -> tuple[str, str]:
     """Return scheme, host and port of a URL in which this sample replaces each of these values."""
 
-    def filled(hole: re.Match[str]) -> str:
-        value = f"{hole[1].strip()}."
+    def filled(name: re.Match[str]) -> str:
+        value = f"{name[1].strip()}."
         return sample if any(value.startswith(f"args.{name}.") for name in names) else "1"
 
-    parts = urlsplit(arguments.HOLE.sub(filled, url))
+    parts = urlsplit(arguments.PLACEHOLDER.sub(filled, url))
     return parts.scheme, parts.netloc
 
 

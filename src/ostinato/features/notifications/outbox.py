@@ -317,7 +317,7 @@ class Outbox:
         if not topics:
             return set()
         with self._database.read() as tx:
-            return {topic for (topic,) in tx.rows("told_since", id=hook.id, topics=topics, since=since)}
+            return {topic for (topic,) in tx.rows("topics_since", id=hook.id, topics=topics, since=since)}
 
     def _losses(self, hook: Hook, from_id: UUID) -> list[tuple[Named | None, WindowFigures]]:
         with self._database.read() as tx:

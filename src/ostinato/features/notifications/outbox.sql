@@ -21,7 +21,7 @@ SELECT u.id, u.hook_id, u.topic, u.kind, u.job_id, u.body, u.created_at, u.creat
 FROM {rows: id uuid, hook_id uuid, topic text, kind text, job_id uuid, body json, created_at instant}
 WHERE true ON CONFLICT (hook_id, topic) DO NOTHING
 
--- name: told_since
+-- name: topics_since
 SELECT topic FROM {outbox} WHERE hook_id = :id AND topic {in: topics text} AND created_at > :since
 
 -- name: next_notice

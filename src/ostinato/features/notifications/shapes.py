@@ -13,7 +13,7 @@ from ostinato.core.times import format_duration
 from ostinato.features.notifications.rules import Measure, NoticeKind, Threshold
 from ostinato.features.notifications.service import LATE, LIMITS, WINDOWS, NewHook
 from ostinato.service.paging import PAGE_LIMIT
-from ostinato.shapes.answers import Answer, JsonObject, Out, told
+from ostinato.shapes.answers import Answer, JsonObject, Out, described
 from ostinato.shapes.base import Duration, RequestBody, Text, Whole
 from ostinato.shapes.openapi import Within, either, given, says
 from ostinato.shapes.queries import ID
@@ -144,7 +144,7 @@ class DeliveryAnswer(Answer):
     next_attempt_at: Annotated[datetime | None, Out("due_at")]
     delivered_at: datetime | None
     given_up_at: datetime | None
-    answer: int | None = told("The HTTP status of the last attempt.")
+    answer: int | None = described("The HTTP status of the last attempt.")
     error: Annotated[str | None, Out(convert=lambda error: error or None)]
     body: Annotated[dict[str, Any], Out(convert=json.loads)]
 

@@ -211,7 +211,7 @@ class ForeignDatabases:
         self._places.check_reference(target)
         if not self._free.acquire(blocking=False):
             raise StoreUnavailable(f"{CALLS_AT_ONCE} calls to databases of sources are running; try again.")
-        with told_plainly(target):
+        with with_plain_errors(target):
             return self._in_time(target, call)
 
     def _in_time(self, target: Target, call: Callable[[], T]) -> T:
@@ -239,7 +239,7 @@ class ForeignDatabases:
 
 
 @contextmanager
-def told_plainly(target: Target) -> Iterator[None]:
+def with_plain_errors(target: Target) -> Iterator[None]:
     """Replace an error of a source's database by a plain sentence; the log gets the driver's message.
 
     That message may hold parts of a URL that the source names by reference.

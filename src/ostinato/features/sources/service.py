@@ -40,7 +40,7 @@ from ostinato.core.payload import check_json
 from ostinato.core.read_models import JobFilter, LastRun
 from ostinato.core.schedule import next_after
 from ostinato.features.sources import FEATURE
-from ostinato.features.sources.databases import ForeignDatabases, told_plainly
+from ostinato.features.sources.databases import ForeignDatabases, with_plain_errors
 from ostinato.features.sources.rows import SourceRecords
 from ostinato.features.sources.rules import Source, definition_of, key_of, read_source, source_of
 from ostinato.features.sources.rules.definition import FirstFetch
@@ -310,7 +310,7 @@ class SourceService:
         with _as_it_stands():
             self._foreign.ask(target, lambda: self._records.newest(target, 1))
         self._jobs.delete(view.job.id, by=by)
-        with told_plainly(target):
+        with with_plain_errors(target):
             self._records.forget(target)
             return self._records.delete_rows(target)
 

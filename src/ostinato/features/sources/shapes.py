@@ -17,7 +17,7 @@ from ostinato.features.sources.rules.definition import FirstFetch
 from ostinato.features.sources.service import Planned, SourceView
 from ostinato.features.sources.source_schema import CHANGED, REPLACED, SOURCE
 from ostinato.features.sources.states import SourceState
-from ostinato.shapes.answers import JsonObject, told
+from ostinato.shapes.answers import JsonObject, described
 from ostinato.shapes.base import RequestBody, Switch
 
 Written = Annotated[
@@ -85,8 +85,8 @@ class LastRunAnswer(JsonObject):
     at: datetime
     outcome: str
     error: str | None
-    items_crawled: int | None = told("Records fetched by the run.")
-    items_indexed: int | None = told("Rows inserted or updated.")
+    items_crawled: int | None = described("Records fetched by the run.")
+    items_indexed: int | None = described("Rows inserted or updated.")
     inserted: int | None
     updated: int | None
     unchanged: int | None
@@ -97,24 +97,24 @@ class LastRunAnswer(JsonObject):
 class SourceAnswer(JsonObject):
     """A source: its definition, the state of its job, and its retry budget."""
 
-    id: UUID = told("The id of its job.")
+    id: UUID = described("The id of its job.")
     name: str
-    status: str = told("A source runs only if its status is active.")
+    status: str = described("A source runs only if its status is active.")
     description: str
     url: str | None
     table: str | None
-    schedule: str = told("The schedule in plain English.")
+    schedule: str = described("The schedule in plain English.")
     job_status: Status
     next_run_at: datetime | None
-    period_start: datetime | None = told("Start of the current retry period.")
-    retry_count: int = told("Failures within the retry period.")
-    max_retries: int = told("Number of failures that use up the retry budget.")
-    next_retry_at: datetime | None = told("The time of the next retry; null if there is none.")
+    period_start: datetime | None = described("Start of the current retry period.")
+    retry_count: int = described("Failures within the retry period.")
+    max_retries: int = described("Number of failures that use up the retry budget.")
+    next_retry_at: datetime | None = described("The time of the next retry; null if there is none.")
     last_run: LastRunAnswer | None
     completed: int
     failed: int
     version: int
-    flaw: str | None = told("Why the definition cannot be used; null if it can.")
+    flaw: str | None = described("Why the definition cannot be used; null if it can.")
     definition: dict[str, Any]
 
     @classmethod
@@ -153,8 +153,8 @@ class PlannedAnswer(JsonObject):
     """The plan for one source."""
 
     name: str
-    change: str = told(enum=["created", "changed", "unchanged", "deleted", "kept"])
-    fields: list[str] = told("Fields that differ.")
+    change: str = described(enum=["created", "changed", "unchanged", "deleted", "kept"])
+    fields: list[str] = described("Fields that differ.")
     next_run_at: datetime | None
 
     @classmethod
@@ -192,14 +192,14 @@ class TriedAnswer(JsonObject):
     """The first page of a source, fetched and mapped; nothing was stored."""
 
     columns: list[str]
-    rows: list[list[Any]] = told("The first 100 rows.")
+    rows: list[list[Any]] = described("The first 100 rows.")
     records: int
-    distinct: int = told("Number of distinct rows among the accepted records.")
+    distinct: int = described("Number of distinct rows among the accepted records.")
     rejected: int
     rejections: list[RejectionAnswer]
     requests: int
     bytes: int
-    more: bool = told("There is a next page.")
+    more: bool = described("There is a next page.")
 
     @classmethod
     def of(cls, tried: Tried) -> Self:

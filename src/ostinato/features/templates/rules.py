@@ -106,9 +106,9 @@ class Template:
         for name in names:
             if names.count(name) > 1:
                 raise Flaw(f"has two parameters {name!r}; give one another name.", "parameters")
-        for hole in arguments.holes(self.job):
-            if hole.startswith(f"{PARAMS}.") and hole.split(".")[1] not in names:
-                raise Flaw(f"has {{{{ {hole} }}}}, and there is no such parameter; add it to parameters.", "job")
+        for name in arguments.placeholders(self.job):
+            if name.startswith(f"{PARAMS}.") and name.split(".")[1] not in names:
+                raise Flaw(f"has {{{{ {name} }}}}, and there is no such parameter; add it to parameters.", "job")
 
     @property
     def schema(self) -> dict[str, Any]:

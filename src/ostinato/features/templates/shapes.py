@@ -10,7 +10,7 @@ from ostinato.core.arguments import schema
 from ostinato.core.model import Definition
 from ostinato.features.templates.rules import KINDS, NAME, Parameter
 from ostinato.shapes import job_body
-from ostinato.shapes.answers import Answer, JsonObject, Out, refused, told
+from ostinato.shapes.answers import Answer, JsonObject, Out, described, refused
 from ostinato.shapes.base import RequestBody, Text, WrongField, did_you_mean
 from ostinato.shapes.job_body import BodyContext, JobBody
 from ostinato.shapes.openapi import NULL, Shape, either, nullable, pattern, record, span
@@ -81,8 +81,8 @@ class TemplateAnswer(Answer):
     name: Annotated[str, Out("template.name")]
     description: Annotated[str, Out("template.description")]
     built_in: bool
-    parameters: list[dict[str, Any]] = told("The parameters as written: name, type, description, default.")
-    args: Annotated[dict[str, Any], Out("template.schema")] = told(
+    parameters: list[dict[str, Any]] = described("The parameters as written: name, type, description, default.")
+    args: Annotated[dict[str, Any], Out("template.schema")] = described(
         "The parameters as a JSON schema, like the args of a task."
     )
     job: Annotated[dict[str, Any], Out("template.job", dict)]

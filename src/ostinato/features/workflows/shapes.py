@@ -15,7 +15,7 @@ from ostinato.features.workflows.rules.graph import LONGEST_EVENT, MOST_NODES, M
 from ostinato.features.workflows.service import RunView, StepView, WorkflowView
 from ostinato.service import JobView
 from ostinato.service.paging import PAGE_LIMIT
-from ostinato.shapes.answers import JsonObject, told
+from ostinato.shapes.answers import JsonObject, described
 from ostinato.shapes.base import RequestBody, Switch, Text
 from ostinato.shapes.executions import ExecutionAnswer
 from ostinato.shapes.openapi import Shape, either, nullable, pattern, record, span
@@ -124,7 +124,7 @@ class WorkflowAnswer(JsonObject):
     description: str
     version: int
     active: bool
-    declared: bool = told("Whether the code of an app declares it.")
+    declared: bool = described("Whether the code of an app declares it.")
     nodes: Nodes
     created_at: datetime
     updated_at: datetime
@@ -183,8 +183,8 @@ class StepAnswer(JsonObject):
     id: str
     task: str
     after: list[str]
-    state: str = told(enum=STEP_STATES)
-    because: str | None = told("Why the step was skipped.")
+    state: str = described(enum=STEP_STATES)
+    because: str | None = described("Why the step was skipped.")
     attempts: list[ExecutionAnswer]
 
     @classmethod

@@ -48,11 +48,11 @@ SELECT at, data FROM {events} WHERE kind = 'clock.jumped' ORDER BY id DESC LIMIT
 -- name: known_workers
 SELECT id FROM {workers} WHERE id {in: ids uuid}
 
--- name: flaws_told
+-- name: reported_flaws
 -- Flaws of jobs that an event has reported.
 SELECT job_id, data FROM {events} WHERE job_id {in: ids uuid} AND kind = 'audit.flaw' AND at > :since
 
--- name: told_lately
+-- name: recent_flaws
 -- Flaws of jobs that events have reported, the newest first.
 SELECT e.job_id, e.data FROM {events} AS e
 WHERE e.kind = 'audit.flaw' AND e.at > :since

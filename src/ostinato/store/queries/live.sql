@@ -78,12 +78,12 @@ l.id IN (SELECT x.id FROM {live} AS x
     WHERE x.queue = u.name AND x.waits_for IS NULL AND x.worker_id IS NULL AND x.run_at <= :now
     ORDER BY x.priority, x.run_at, x.id LIMIT :limit)
 
--- name: park_strangers [postgres]
+-- name: park_unknown [postgres]
 -- First rows of tasks unknown here: out of the claim index, until a worker comes that knows their tasks.
 UPDATE {live} SET waits_for = 'task' WHERE id = ANY (ARRAY(
     SELECT f.id FROM ({part first_of_postgres}) AS f WHERE NOT f.task {in: tasks text})) RETURNING task
 
--- name: park_strangers [sqlite]
+-- name: park_unknown [sqlite]
 UPDATE {live} SET waits_for = 'task' WHERE id IN (
     SELECT l.id FROM {rows: name text} CROSS JOIN {live} AS l WHERE {part first_of_sqlite}
     ORDER BY l.priority, l.run_at, l.id LIMIT :limit) AND NOT task {in: tasks text} RETURNING task

@@ -247,8 +247,8 @@ def _end(draft: Draft, run: Live, state: RunState) -> Over:
         began = run.started_at or draft.now
         return run, TimedOut(draft.definition.policies.timeout or draft.now - began)
     if failed:
-        told = "; ".join(f"{name}: {state.errors.get(name, '')}" for name in failed)
-        what = f"The step {told}" if len(failed) == 1 else f"The steps {told}"
+        reasons = "; ".join(f"{name}: {state.errors.get(name, '')}" for name in failed)
+        what = f"The step {reasons}" if len(failed) == 1 else f"The steps {reasons}"
         return run, Failed(Error("StepFailed", what))
     if any(each is StepState.CANCELLED for each in state.states.values()):
         return run, Cancelled(run.cancel_by)
