@@ -24,7 +24,7 @@ def test_list_show_cancel(at):
     assert execution in shown.out
     assert "1 of 3 (33%): at it" in shown.out
     assert execution in at("execution", "list", "--status", "running").out
-    assert "asked to stop and still running" in at("execution", "cancel", execution).out
+    assert "asked to stop and is still running" in at("execution", "cancel", execution).out
     eventually(lambda: the_json(at("execution", "show", execution, "--json"))["status"] == "cancelled")
     again = at("execution", "cancel", execution)
     assert (again.code, again.out) == (4, "")
@@ -42,7 +42,7 @@ def test_a_job_that_is_cancelled_or_deleted_says_that_its_run_still_runs(at):
     jobs = [the_json(at("execution", "show", running(at), "--json"))["job_id"] for _ in range(2)]
     for answer in (at("job", "cancel", jobs[0]), at("job", "delete", jobs[1], "--yes")):
         assert answer.code == 0
-        assert "asked to stop and still running" in answer.out
+        assert "asked to stop and is still running" in answer.out
 
 
 def test_release_hands_it_to_another(at):

@@ -57,7 +57,7 @@ def test_a_due_time_before_an_edit_of_the_schedule_is_not_recomputed():
     assert lost.due_at not in {each.due_at for each in life.executions}
 
 
-def test_what_waits_for_its_settle_to_name_the_next_time_is_no_flaw():
+def test_a_job_whose_settle_will_name_the_next_time_has_no_flaw():
     for policies in ({"fixed_delay": True}, {"catch_up": CatchUp.ALL}):
         life = Life(every=HOUR, **policies)
         life.advance(5 * HOUR)

@@ -40,5 +40,5 @@ def test_every_way_to_stop_has_its_sentence(stopped):
 def test_a_job_counts_its_runs_that_were_asked_to_stop():
     asked = replace(a_live(), worker_id=WORKER, started_at=NOW, cancel_asked_at=NOW)
     assert stop_of_job([a_live()]) is None
-    assert stop_of_job([asked]).sentence.startswith("The run is asked to stop and still running.")
-    assert stop_of_job([asked, asked]).sentence.startswith("2 runs are asked to stop and still running.")
+    assert stop_of_job([asked]).sentence.startswith("The run was asked to stop and is still running.")
+    assert stop_of_job([asked, asked]).sentence.startswith("2 runs were asked to stop and are still running.")

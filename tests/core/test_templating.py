@@ -55,7 +55,7 @@ def test_a_name_that_means_nothing_is_refused(name):
         fill_text(f"{{{{ {name} }}}}", NAMES)
 
 
-def test_what_stands_between_the_braces_is_found_anywhere():
+def test_names_between_braces_are_found_anywhere():
     assert list(placeholders({"x": ["{{ a }} {{ b.c }}", {"y": "{{ d }}"}], "z": r"\{{ e }}", "w": 3})) == [
         "a",
         "b.c",
@@ -64,7 +64,7 @@ def test_what_stands_between_the_braces_is_found_anywhere():
 
 
 @given(value=JSON)
-def test_what_is_filled_in_never_changes_the_shape_around_it(value):
+def test_filled_values_never_change_the_shape_around_them(value):
     filled = fill({"before": 1, "it": "{{ v }}", "after": ["{{ v }}", "x{{ v }}y"]}, {"v": value})
     assert filled["it"] == value
     assert filled["after"][0] == value

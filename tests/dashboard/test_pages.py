@@ -64,7 +64,7 @@ def test_every_page_renders_where_nothing_has_happened_yet(visitor):
         assert "<h1" in visitor.see(path)
 
 
-def test_every_page_escapes_what_it_shows(busy):
+def test_every_page_escapes_its_values(busy):
     for path in busy.pages:
         page = busy.visitor.see(path)
         assert Inline.found_in(page) == [], path
@@ -123,7 +123,7 @@ def test_nothing_is_done_without_the_token_or_the_role(watched):
 # -- one job
 
 
-def test_a_job_is_paused_resumed_and_cancelled_and_the_page_offers_what_fits(busy):
+def test_a_job_is_paused_resumed_and_cancelled_and_the_page_offers_possible_actions(busy):
     visitor, path = busy.visitor, f"/jobs/{busy.job.id}"
     page = visitor.follow(visitor.send(f"{path}/pause", on=path))
     assert "The job is paused." in page
@@ -215,7 +215,7 @@ def test_a_form_that_makes_no_sense_is_refused(busy, form):
     busy.visitor.send("/jobs/bulk", 422, on="/jobs", **form)
 
 
-def test_who_ticks_nothing_is_told_so(busy):
+def test_an_action_without_selected_jobs_shows_a_message(busy):
     assert "Select some first" in busy.visitor.follow(busy.visitor.send("/jobs/bulk", on="/jobs", action="pause"))
 
 
@@ -234,7 +234,7 @@ def test_an_execution_shows_its_attempts_its_end_and_its_log_by_level(busy):
     assert "3 of 4 · <script>" in running
 
 
-def test_how_far_a_run_is_and_what_it_has_counted(busy):
+def test_a_run_shows_its_progress_and_counters(busy):
     page = unescape(busy.visitor.see(f"/executions/{busy.running.id}"))
     assert "3 of 4 · <script>" in page
     assert "<script> 1,204" in page
@@ -259,12 +259,12 @@ def test_how_far_a_run_is_and_what_it_has_counted(busy):
         ("mine", '{"url": "https://a.example/"}', "mine"),
     ],
 )
-def test_a_job_without_a_name_is_known_by_what_it_is_about(busy, task, args, called):
+def test_a_job_without_a_name_shows_its_task_and_args(busy, task, args, called):
     job = busy.add(task=task, key=None, name="", args=args)
     assert f"<h1>{escape(called)}</h1>" in busy.visitor.see(f"/jobs/{job.id}")
 
 
-def test_what_is_due_and_not_begun_is_due_now(busy):
+def test_a_due_time_that_has_passed_shows_as_due_now(busy):
     job = busy.add(name="late one", key="late")
     late = replace(job.facts, next_due_at=busy.now - 4 * SECOND)
     busy.store.jobs.change(job.id, lambda job, lives, last: Change(replace(job, facts=late)))
@@ -278,18 +278,18 @@ def test_what_is_due_and_not_begun_is_due_now(busy):
 def test_a_job_that_is_cancelled_says_that_its_run_still_runs(busy):
     visitor, path = busy.visitor, f"/jobs/{busy.job.id}"
     told = visitor.follow(visitor.send(f"{path}/cancel", on=path))
-    assert "The job is cancelled. The run is asked to stop and still running." in told
+    assert "The job is cancelled. The run was asked to stop and is still running." in told
     other = busy.add(name="other", key=None)
     busy.run(other)
     done = visitor.send("/jobs/bulk/sure", on="/jobs", action="delete", job=str(other.id))
-    assert "1 job deleted. 1 of them: The run is asked to stop" in visitor.follow(done)
+    assert "1 job deleted. 1 of them: The run was asked to stop" in visitor.follow(done)
 
 
 def test_a_running_one_is_asked_to_stop_and_one_that_ended_is_run_again(busy):
     visitor = busy.visitor
     path = f"/executions/{busy.running.id}"
     told = visitor.follow(visitor.send(f"{path}/cancel", on=path))
-    assert "The run is asked to stop and still running." in told
+    assert "The run was asked to stop and is still running." in told
     assert "a thread cannot be killed" in visitor.see(path)
     ended = f"/executions/{busy.done.id}"
     page = visitor.send(f"{ended}/cancel", 409, on=ended).text
@@ -330,7 +330,7 @@ def test_events_are_filtered_and_paged(busy):
 # -- the overview
 
 
-def test_the_overview_says_what_needs_a_person(busy):
+def test_the_overview_lists_problems(busy):
     assert "No problems found" in busy.visitor.see("/")
     job = busy.add(task="nobody_knows", key=None)
     page = unescape(busy.visitor.see("/"))

@@ -31,7 +31,7 @@ def flawed(rig: Rig):
     rig.sql("DELETE FROM {jobs}")  # or the rig would report it
 
 
-def test_a_flaw_is_told_when_it_is_seen_twice_in_a_row(rig: Rig, flawed):
+def test_a_flaw_is_reported_when_it_is_found_twice_in_a_row(rig: Rig, flawed):
     auditor = an_auditor(rig)
     assert auditor.step() == []
     assert rig.events("audit.flaw") == []
@@ -43,7 +43,7 @@ def test_a_flaw_is_told_when_it_is_seen_twice_in_a_row(rig: Rig, flawed):
     assert rig.telemetry.counts.snapshot()["flaw", "counter"] == 1
 
 
-def test_a_flaw_that_has_gone_at_the_second_look_is_not_told(rig: Rig, flawed):
+def test_a_flaw_that_the_second_audit_does_not_find_is_not_reported(rig: Rig, flawed):
     auditor = an_auditor(rig)
     auditor.step()
     wrong_counter(rig, flawed, -1)
@@ -52,7 +52,7 @@ def test_a_flaw_that_has_gone_at_the_second_look_is_not_told(rig: Rig, flawed):
     assert rig.events("audit.flaw") == []
 
 
-def test_a_flaw_is_told_once_a_day_whichever_worker_finds_it(rig: Rig, flawed):
+def test_a_flaw_is_reported_once_a_day_by_all_workers_together(rig: Rig, flawed):
     auditors = [an_auditor(rig) for _ in range(3)]
     for _ in range(10):
         rig.clock.advance(MINUTE)
@@ -118,7 +118,7 @@ def test_a_slice_ends_after_so_many_executions(rig: Rig, monkeypatch):
     rig.sql("DELETE FROM {jobs}")
 
 
-def test_the_dashboard_shows_what_was_told_and_audits_nothing(rig: Rig, flawed, monkeypatch):
+def test_the_dashboard_shows_reported_flaws_and_audits_nothing(rig: Rig, flawed, monkeypatch):
     auditor = an_auditor(rig)
     auditor.step(), auditor.step()
     rig.clock.advance(DAY)

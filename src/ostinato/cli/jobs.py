@@ -51,17 +51,17 @@ def _describing(
     every: Annotated[Text, _option("--every", "PERIOD", "Due every 30m, 6h, 1d …")] = None,
     cron: Annotated[Text, _option("--cron", "EXPRESSION", "Due at the times of a cron expression.")] = None,
     at: Annotated[Text, _option("--at", "INSTANT", "Due once, such as 2026-11-16T09:00:00Z.")] = None,
-    now: Annotated[bool, typer.Option("--now", help="Due once, at once.")] = False,
+    now: Annotated[bool, typer.Option("--now", help="Due once, now.")] = False,
     manual: Annotated[bool, typer.Option("--manual", help="Due only by hand.")] = False,
     timezone: Annotated[Text, _option("--timezone", "ZONE", "The zone of --cron.")] = None,
     args: Annotated[Text, _option("--args", "JSON", "The arguments of the task, a JSON object.")] = None,
-    arg: Annotated[list[str], _option("--arg", "NAME=VALUE", "One argument; again for more.")] = [],  # noqa: B006
-    key: Annotated[Text, _option("--key", "KEY", "A name of your own, unique.")] = None,
-    name: Annotated[Text, _option("--name", "NAME", "For people.")] = None,
-    description: Annotated[Text, _option("--description", "TEXT", "For people.")] = None,
+    arg: Annotated[list[str], _option("--arg", "NAME=VALUE", "One argument; repeatable.")] = [],  # noqa: B006
+    key: Annotated[Text, _option("--key", "KEY", "A unique name for the job.")] = None,
+    name: Annotated[Text, _option("--name", "NAME", "The name to show; need not be unique.")] = None,
+    description: Annotated[Text, _option("--description", "TEXT", "A note for people.")] = None,
     queue: Annotated[Text, _option("--queue", "QUEUE", "The queue of its executions.")] = None,
     priority: Annotated[int | None, typer.Option("--priority", metavar="1-10", help="1 is first.")] = None,
-    tag: Annotated[list[str], _option("--tag", "TAG", "A tag; again for more.")] = [],  # noqa: B006
+    tag: Annotated[list[str], _option("--tag", "TAG", "A tag; repeatable.")] = [],  # noqa: B006
     start_at: Annotated[Text, _policy("start_at", "INSTANT")] = None,
     end_at: Annotated[Text, _policy("end_at", "INSTANT")] = None,
     max_retries: Annotated[int | None, _policy("max_retries", "N", "--retries")] = None,
@@ -69,10 +69,10 @@ def _describing(
     timeout: Annotated[Text, _policy("timeout", "PERIOD")] = None,
     overlap: Annotated[Text, _policy("overlap", "POLICY")] = None,
     catch_up: Annotated[Text, _policy("catch_up", "POLICY")] = None,
-    url: Annotated[Text, _option("--url", "URL", "What to crawl, where no task is named.")] = None,
+    url: Annotated[Text, _option("--url", "URL", "The URL to crawl, if no task is given.")] = None,
     set_: Annotated[
         list[str],
-        _option("--set", "FIELD=VALUE", "Any other field of the API; the value is JSON or text. Again for more."),
+        _option("--set", "FIELD=VALUE", "Any other field of the API; the value is JSON or text. Repeatable."),
     ] = [],  # noqa: B006
 ) -> None:
     """The flags that describe a job."""
@@ -169,7 +169,7 @@ def add(
         bool, typer.Option("--allow-unknown", help="Accept a task that no known worker has.")
     ] = False,
 ) -> None:
-    """Create a job. Without a schedule, it runs once, at once."""
+    """Create a job. Without a schedule, it runs once, now."""
     answer = api.post("/jobs", said.body(task), allow_unknown=allow_unknown or None)
     api.tell(answer, lambda made: job_facts(made, api.now()))
 
@@ -275,7 +275,7 @@ def resume(api: ApiCalls, jobs: JobsArgument) -> None:
 @job.command("cancel")
 @verb
 def cancel(api: ApiCalls, jobs: JobsArgument) -> None:
-    """Cancel jobs for good. Running executions are asked to stop."""
+    """Cancel jobs for good. Runs in progress are asked to stop."""
     _steer(api, jobs, "cancel", "was cancelled")
 
 
@@ -304,7 +304,7 @@ def restart(api: ApiCalls, jobs: JobsArgument) -> None:
 def run(
     api: ApiCalls,
     job: JobArgument,
-    args: Annotated[str | None, typer.Option("--args", metavar="JSON", help="Merged over the job's arguments.")] = None,
+    args: Annotated[str | None, typer.Option("--args", metavar="JSON", help="Arguments to change for this run.")] = None,
     arg: Annotated[list[str], typer.Option("--arg", metavar="NAME=VALUE", help="One argument; repeatable.")] = [],  # noqa: B006
 ) -> None:
     """Run a job now, in addition to its schedule."""
@@ -324,7 +324,7 @@ def delete(
     jobs: JobsArgument,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
-    """Delete jobs with their history. Running executions are asked to stop."""
+    """Delete jobs with their history. Runs in progress are asked to stop."""
     if not yes:
         if not sys.stdin.isatty():
             raise Invalid("Deleting a job deletes its history: confirm with --yes.")

@@ -130,17 +130,14 @@ class Stop:
     dead: bool  # the work is known to have ended
 
 
-ASKED: Final = (
-    "asked to stop and still running. A process is killed after its grace; "
-    "a thread cannot be killed and ends when its code does"
-)
-STILL_RUNNING: Final = Stop(f"The run is {ASKED}.", dead=False)
+LIMITS_OF_A_STOP: Final = "A process is killed after its grace; a thread cannot be killed and ends when its code does."
+STILL_RUNNING: Final = Stop(f"The run was asked to stop and is still running. {LIMITS_OF_A_STOP}", dead=False)
 WITHDRAWN: Final = Stop("The run was withdrawn before it started.", dead=True)
 UNSEEN: Final = Stop(
     "The record was ended, but the end of the run was not seen: it may still run. Its result is rejected.",
     dead=False,
 )
-RELEASED: Final = "Its first worker was asked to stop it, and may still run it; a late result is rejected."
+RELEASED: Final = "Its first worker was asked to stop it, but may still run it. A late result is rejected."
 ENDED: Final = {
     Stopped.COOPERATIVE: Stop("The run was asked to stop, and its thread ended by itself.", dead=True),
     Stopped.ASYNC: Stop("The coroutine of the run was cancelled, and ended.", dead=True),
@@ -165,4 +162,4 @@ def stop_of_job(lives: Sequence[Live]) -> Stop | None:
     asked = sum(live.running and live.cancel_asked_at is not None and not live.step for live in lives)
     if asked < 2:
         return STILL_RUNNING if asked else None
-    return Stop(f"{asked} runs are {ASKED}.", dead=False)
+    return Stop(f"{asked} runs were asked to stop and are still running. {LIMITS_OF_A_STOP}", dead=False)

@@ -236,7 +236,7 @@ def _find(visit: PageRequest) -> JobView:
     try:
         return visit.service.jobs.get(visit.path_param("id"))
     except NotFound:
-        raise NotFound("There is no such job: it may have been deleted, or its time to be kept is over.") from None
+        raise NotFound("There is no such job. It may have been deleted, by a user or after its retention.") from None
 
 
 def _policies(found: Policies, backoff: Backoff) -> Iterator[tuple[str, str, bool]]:
@@ -299,8 +299,8 @@ def _done(visit: PageRequest, name: str, job_id: UUID, stop: str) -> Response:
         return visit.redirect("/jobs", f"The job is deleted.{stop}")
     messages = {
         "run": "A run is queued.",
-        "retry": "The failed occurrence is tried again.",
-        "restart": "It begins as new.",
+        "retry": "The failed occurrence is queued again.",
+        "restart": "The job is restarted.",
     }
     return visit.redirect(f"/jobs/{job_id}", (messages.get(name) or f"The job is {ACTIONS[name].done}.") + stop)
 

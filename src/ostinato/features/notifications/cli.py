@@ -38,7 +38,7 @@ def add(
         list[str],
         typer.Option("--threshold", metavar="MEASURE:LIMIT:WINDOW", help="Such as success_rate:80:1h; repeatable."),
     ] = [],  # noqa: B006
-    description: Annotated[str, typer.Option("--description", metavar="TEXT", help="A description.")] = "",
+    description: Annotated[str, typer.Option("--description", metavar="TEXT", help="A note for people.")] = "",
 ) -> None:
     """Add a webhook."""
     body: dict[str, object] = {
