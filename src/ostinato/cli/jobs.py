@@ -304,7 +304,9 @@ def restart(api: ApiCalls, jobs: JobsArgument) -> None:
 def run(
     api: ApiCalls,
     job: JobArgument,
-    args: Annotated[str | None, typer.Option("--args", metavar="JSON", help="Arguments to change for this run.")] = None,
+    args: Annotated[
+        str | None, typer.Option("--args", metavar="JSON", help="Arguments to change for this run.")
+    ] = None,
     arg: Annotated[list[str], typer.Option("--arg", metavar="NAME=VALUE", help="One argument; repeatable.")] = [],  # noqa: B006
 ) -> None:
     """Run a job now, in addition to its schedule."""

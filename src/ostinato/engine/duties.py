@@ -68,7 +68,8 @@ class FeatureDuty:
     def _leave(self) -> None:
         self._left = True
         feature = self._feature
-        log_line(logging.WARNING, "Extra missing; left to other workers", feature=feature.name, install=install(feature.extra))
+        command = install(feature.extra)
+        log_line(logging.WARNING, "Extra missing; left to other workers", feature=feature.name, install=command)
 
 
 def duties_of_features(parts: EngineParts) -> Iterator[FeatureDuty]:
