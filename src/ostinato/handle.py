@@ -82,7 +82,7 @@ class Handle:
         return _result(await self.await_(timeout))
 
     def cancel(self, by: str = "") -> JobView:
-        """Cancel the job; `stop` of the answer tells whether its run still goes on."""
+        """Cancel the job; `stop` of the answer tells whether its run is still running."""
         return self._scheduler().jobs.cancel(self.id, by=by)
 
     async def acancel(self, by: str = "") -> JobView:

@@ -10,7 +10,7 @@ OstinatoError
 ├── NotFound                no job, execution, worker or queue of that name        (404, exit 3)
 ├── Conflict                the state does not allow it; nothing was changed       (409, exit 4)
 │   ├── Stale               another request has changed it since it was read       (412)
-│   └── WrongState          the state of a schedule of seed 001 does not allow it  (400)
+│   └── WrongState          the same, for a schedule of the schedules API          (400)
 ├── Unauthorized            no credential, or an invalid one                       (401)
 ├── Forbidden               a valid credential, but its role is too low            (403)
 ├── TooManyRequests         a limit of this server is reached: try again later     (429)

@@ -182,7 +182,7 @@ class Overlap(Choice):
 class WhenExhausted(Choice):
     """Handling of a job whose occurrence has used up its retries."""
 
-    CONTINUE = "continue", "go on with the next due time"
+    CONTINUE = "continue", "continue with the next due time"
     FAIL = "fail", "fail the job, which stops its schedule"
     WAIT_RESET = "wait_reset", "wait until the retry budget is reset"
 

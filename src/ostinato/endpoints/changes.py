@@ -55,7 +55,7 @@ class RunBody(RequestBody):
 
 @TABLE.post("/jobs", Role.ADMIN, status=201, also=EXISTING)
 def create_job(ask: Ask, body: JobBody, asked: MakeQuery) -> JobAnswer:
-    """Create a job, with fields of Ostinato or of the interval scheduler (seed 003), in any mix.
+    """Create a job, with fields of Ostinato or of the interval scheduler, in any mix.
 
     If a job with the same key has not ended, the answer is that job (200).
     """

@@ -112,7 +112,7 @@ CONTROL = TABLE.tagged("control")
 def pause_job(ask: Ask, ref: JobRef) -> JobAnswer:
     """Pause a job: no run starts after the answer; a run in progress may finish.
 
-    The status of the answer is paused (seed 003), even while a run finishes; lock_token names that run.
+    The answer says paused even while a run finishes, as in the interval scheduler; lock_token names that run.
     """
     return replace(answer(ask, ask.service.jobs.pause(ref, by=ask.by.name)), status=Status.PAUSED)
 

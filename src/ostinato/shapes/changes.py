@@ -84,7 +84,7 @@ class BulkAnswer(JsonObject):
 
 
 class PreviewBody(RequestBody):
-    """A schedule, in our fields or those of seed 003, and `after`, where an interval starts."""
+    """A schedule, in our fields or those of the interval scheduler, and `after`, where an interval starts."""
 
     model_config = ConfigDict(json_schema_extra=all_hold(either(*WAYS)))
 

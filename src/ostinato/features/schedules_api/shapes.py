@@ -64,7 +64,7 @@ WorkflowId = Annotated[Whole, Field(ge=1, le=LARGEST)] | Annotated[Text, Field(m
 
 
 class ScheduleAnswer(JsonObject):
-    """A schedule with all fields of the model of seed 001."""
+    """A schedule with all fields of Pipelit's model."""
 
     id: UUID
     name: str
