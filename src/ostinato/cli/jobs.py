@@ -1,6 +1,5 @@
 """`ostinato job …`: jobs, from creation to deletion, and the flags that describe one."""
 
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Concatenate, Final, ParamSpec
@@ -9,7 +8,17 @@ import typer
 
 from ostinato.cli.output import Answer, Sentences
 from ostinato.cli.shown import called, declined_list, due_times, execution_list, job_facts, job_list, job_stats, reasons
-from ostinato.cli.verbs import ApiCalls, LimitOption, StatusOption, TaskOption, live, verb, with_flags
+from ostinato.cli.verbs import (
+    ApiCalls,
+    LimitOption,
+    StatusOption,
+    TaskOption,
+    YesOption,
+    confirm,
+    live,
+    verb,
+    with_flags,
+)
 from ostinato.core.errors import Invalid
 from ostinato.core.policy import POLICY_WORDS
 from ostinato.shapes.documents import json_or_text, read_json
@@ -321,16 +330,9 @@ def run(
 
 @job.command("delete")
 @verb
-def delete(
-    api: ApiCalls,
-    jobs: JobsArgument,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-) -> None:
+def delete(api: ApiCalls, jobs: JobsArgument, yes: YesOption = False) -> None:
     """Delete jobs with their history. Runs in progress are asked to stop."""
-    if not yes:
-        if not sys.stdin.isatty():
-            raise Invalid("Deleting a job deletes its history: confirm with --yes.")
-        typer.confirm(f"Delete {', '.join(jobs)} with all history?", abort=True, err=True)
+    confirm(yes, "Deleting a job deletes its history", f"Delete {', '.join(jobs)} with all history?")
     api.each(jobs, lambda ref: api.ask("DELETE", api.job(ref)), lambda answer: Sentences([answer["message"]]))
 
 

@@ -10,6 +10,7 @@ passes it as the first argument.
 
 import inspect
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -46,6 +47,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print only the JSON an
 # Flags of several lists.
 StatusOption = Annotated[list[str], typer.Option("--status", metavar="STATUS", help="Only this status; repeatable.")]
 TaskOption = Annotated[str | None, typer.Option("--task", metavar="TASK", help="Only this task.")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 LimitOption = Annotated[int, typer.Option("-n", "--limit", metavar="N", help="Maximum number to show, up to 250.")]
 
 
@@ -57,6 +59,15 @@ class _Flags:
     token: str | None
     database: str | None
     as_json: bool
+
+
+def confirm(yes: bool, reason: str, question: str) -> None:
+    """Ask on the terminal, unless `--yes` was given; without a terminal, give the reason and ask for `--yes`."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise Invalid(f"{reason}: confirm with --yes.")
+    typer.confirm(question, abort=True, err=True)
 
 
 class ApiCalls:

@@ -1,13 +1,12 @@
 """`ostinato hook …`: webhooks for events of jobs."""
 
-import sys
 from typing import Annotated, Any, Final
 
 import typer
 
 from ostinato.cli.client import path
 from ostinato.cli.output import Answer, Column, FactsTable, Listing, Sentences, at_length, when
-from ostinato.cli.verbs import ApiCalls, verb
+from ostinato.cli.verbs import ApiCalls, YesOption, confirm, verb
 from ostinato.core.errors import Invalid
 
 hook = typer.Typer(rich_markup_mode=None)
@@ -110,16 +109,9 @@ def test(api: ApiCalls, hook: HookArgument) -> None:
 
 @hook.command("delete")
 @verb
-def delete(
-    api: ApiCalls,
-    hook: HookArgument,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-) -> None:
+def delete(api: ApiCalls, hook: HookArgument, yes: YesOption = False) -> None:
     """Delete a webhook. Pending notices are not sent."""
-    if not yes:
-        if not sys.stdin.isatty():
-            raise Invalid("Pending notices are deleted with their hook: confirm with --yes.")
-        typer.confirm(f"Delete the hook {hook}?", abort=True, err=True)
+    confirm(yes, "Pending notices are deleted with their hook", f"Delete the hook {hook}?")
     api.tell(api.ask("DELETE", path("hooks", hook)), lambda answer: Sentences([answer["message"]]))
 
 

@@ -1,6 +1,5 @@
 """`ostinato provider …`: request budgets of hosts."""
 
-import sys
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -8,7 +7,7 @@ import typer
 
 from ostinato.cli.client import path
 from ostinato.cli.output import Answer, Column, FactsTable, Listing, Sentences, at_length, print_json
-from ostinato.cli.verbs import ApiCalls, files_in, verb
+from ostinato.cli.verbs import ApiCalls, YesOption, confirm, files_in, verb
 from ostinato.core.errors import Invalid, NotFound
 from ostinato.features.providers.rules import parse_provider
 from ostinato.shapes.documents import listed, read_file
@@ -61,16 +60,9 @@ def show_provider(api: ApiCalls, domain: DomainArgument) -> None:
 
 @provider.command("delete")
 @verb
-def delete_provider(
-    api: ApiCalls,
-    domain: DomainArgument,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-) -> None:
+def delete_provider(api: ApiCalls, domain: DomainArgument, yes: YesOption = False) -> None:
     """Delete a provider. Requests to its hosts then have no budget."""
-    if not yes:
-        if not sys.stdin.isatty():
-            raise Invalid(f"Requests to {domain} would have no budget: confirm with --yes.")
-        typer.confirm(f"Delete the budget of {domain}?", abort=True, err=True)
+    confirm(yes, f"Requests to {domain} would have no budget", f"Delete the budget of {domain}?")
     answer = api.ask("DELETE", path("providers", domain))
     api.tell(answer, lambda answer: Sentences([answer["message"]]))
 
