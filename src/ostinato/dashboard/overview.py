@@ -19,6 +19,7 @@ from ostinato.dashboard.formatting import many
 from ostinato.dashboard.page_request import PageRequest, get, post
 from ostinato.service.paging import allowance
 
+LABELS: Final = 5  # on the axis of a chart
 SPANS: Final = {"24h": timedelta(hours=24), "7d": timedelta(days=7)}
 
 
@@ -42,9 +43,9 @@ def show(visit: PageRequest) -> Response:
     )
 
 
-def _axis(starts: Sequence[datetime], name: str, words: int = 5) -> list[str]:
+def _axis(starts: Sequence[datetime], name: str) -> list[str]:
     """Choose evenly spaced times as labels of a chart."""
-    chosen = [starts[len(starts) * n // words] for n in range(words)] if starts else []
+    chosen = [starts[len(starts) * n // LABELS] for n in range(LABELS)] if starts else []
     long = len(starts) > 48
     return [f"{at.astimezone(zone(name)):{'%a %H:%M' if long else '%H:%M'}}" for at in chosen]
 

@@ -175,9 +175,9 @@ def address(visit: PageRequest, **changes: str | None) -> str:
     return visit.path + (f"?{urlencode(asked)}" if asked else "")
 
 
-def id_in_path(visit: PageRequest, name: str = "id") -> UUID:
+def id_in_path(visit: PageRequest) -> UUID:
     try:
-        return UUID(visit.path_param(name))
+        return UUID(visit.path_param("id"))
     except ValueError:
         raise NotFound("There is no page at this address.") from None
 

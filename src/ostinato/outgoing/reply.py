@@ -132,17 +132,14 @@ class RateHeaders:
     remaining: int | None = None
 
 
-NO_RATE_HEADERS: Final = RateHeaders()
-
-
-def asked_of(status: int, headers: Mapping[str, str], now: datetime, longest: timedelta = LONGEST_WAIT) -> RateHeaders:
+def asked_of(status: int, headers: Mapping[str, str], now: datetime) -> RateHeaders:
     """Read the headers of an answer. Header names are in lower case."""
     now = _date(headers.get("date", "")) or now  # the server's times are in its own clock
     remaining, reset = _left(headers)
     wait = _retry_after(headers.get("retry-after", ""), now) if status >= REFUSED else None
     if wait is None and reset is not None and (remaining == 0 or status == 429):
         wait = _reset(reset, now)
-    return RateHeaders(None if wait is None else min(max(wait, timedelta(0)), longest), remaining)
+    return RateHeaders(None if wait is None else min(max(wait, timedelta(0)), LONGEST_WAIT), remaining)
 
 
 def _retry_after(text: str, now: datetime) -> timedelta | None:

@@ -55,13 +55,13 @@ class Passage:
     answered: bool
 
 
-def parse_provider(given: object, what: str = "provider") -> Provider:
+def parse_provider(given: object) -> Provider:
     """Read a provider; Invalid names the wrong field."""
     if not isinstance(given, Mapping):
-        raise Invalid(f"A {what} must be an object with domain, limit and period.")
+        raise Invalid("A provider must be an object with domain, limit and period.")
     strange = [str(name) for name in given if name not in ("domain", "limit", "period", "key")]
     if strange:
-        raise Invalid(f"A {what} has no field {strange[0][:100]!r}; it has domain, limit, period and key.")
+        raise Invalid(f"A provider has no field {strange[0][:100]!r}; it has domain, limit, period and key.")
     key = given.get("key")
     return make_provider(
         given.get("domain"), given.get("limit"), given.get("period"), None if key is None else parse_key(key)

@@ -66,15 +66,14 @@ class _Placed:
     y: int
 
 
-def nodes_of(written: Sequence[Mapping[str, Any]], states: Mapping[str, str] = {}) -> list[Node]:
-    """Read the nodes of a workflow definition, valid or not; `states` are the states of a run, by node id."""
+def nodes_of(written: Sequence[Mapping[str, Any]]) -> list[Node]:
+    """Read the nodes of a workflow definition, valid or not."""
     return [
         Node(
             str(node.get("id", "?")),
             str(node.get("task") or node.get("event") or node.get("type", "?")).removeprefix("trigger_"),
             _after(node.get("after")),
             "task" not in node,
-            states.get(str(node.get("id")), ""),
         )
         for node in written
     ]
