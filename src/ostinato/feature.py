@@ -46,7 +46,6 @@ from ostinato.core.errors import Invalid, InvalidSetting
 OURS: Final = "ostinato.features"  # the package that lists the features that come with Ostinato
 GROUP: Final = "ostinato.features"  # of entry points
 STATEMENT: Final = re.compile(r"^-- name: (\w+)", re.MULTILINE)
-MENU_LAST: Final = 100  # the place of a page in the menu, unless the feature gives one
 
 
 @dataclass(frozen=True, slots=True)

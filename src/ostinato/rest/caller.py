@@ -75,8 +75,6 @@ def needs(role: Role) -> Any:
 
 
 Viewer = Annotated[Caller, needs(Role.VIEWER)]
-Operator = Annotated[Caller, needs(Role.OPERATOR)]
-Admin = Annotated[Caller, needs(Role.ADMIN)]
 
 READING: Final = ("GET", "HEAD")
 CREDENTIALS: Final = ("authorization", "x-api-key")

@@ -128,7 +128,6 @@ WHEN: Final = Group(
     "Beginning, end, repeats, window",
 )  # fmt: skip
 WINDOW: Final = ("window.days", "window.from", "window.to", "window.timezone")
-FROM_SIGNATURE: Final = ("task", "args")  # what arguments.py puts together
 SCHEDULE_WORDS: Final = ("every", "cron", "at")
 
 BEGINNING: Final[Mapping[str, str]] = {one.name: one.default for one in FIELDS.values() if one.kind.widget == "choice"}

@@ -46,10 +46,6 @@ ORDER BY id DESC LIMIT :limit
 SELECT {columns executions}
 FROM {executions} WHERE id {in: ids uuid}
 
--- name: count_executions
--- History of a job by outcome.
-SELECT outcome, count(*) FROM {executions} WHERE job_id = :job AND step = '' GROUP BY outcome
-
 -- name: durations_of
 -- Durations of the newest completed runs of a job, in microseconds.
 SELECT finished_at - started_at FROM {executions}
