@@ -5,16 +5,16 @@ and then leaves.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Final, TypeVar
+from typing import Final
 from uuid import UUID
 
 from ostinato.clock import Clock
 from ostinato.config import Settings
-from ostinato.core.errors import DatabaseReplaced, StoreError
+from ostinato.core.errors import StoreError
 from ostinato.core.model import Chance, Claimed
 from ostinato.core.payload import MIB
+from ostinato.engine.duties import Retrying
 from ostinato.engine.lease import Renewing
 from ostinato.engine.threads import StoreThreads
 from ostinato.engine.worker import Identity, Worker
@@ -25,11 +25,7 @@ from ostinato.task import Registry
 from ostinato.task.open_resources import CLOSE_TIMEOUT
 from ostinato.telemetry.reports import Telemetry
 
-T = TypeVar("T")
-
 WATCH_EVERY: Final = 1.0  # seconds
-FIRST_RETRY: Final = 0.1  # seconds; doubles up to the last
-LAST_RETRY: Final = 5.0
 
 
 class SingleRun:
@@ -44,7 +40,8 @@ class SingleRun:
         telemetry: Telemetry,
         settings: Settings,
     ) -> None:
-        self._store, self._clock, self._telemetry, self._settings = store, clock, telemetry, settings
+        self._store, self._clock, self._settings = store, clock, settings
+        self._retrying = Retrying(telemetry)
         self._executor = StoreThreads(4)
         processes = ProcessPlan(grace=settings.stop_grace)
         identity = Identity(
@@ -71,10 +68,10 @@ class SingleRun:
             worker.take_up([claimed])
             while worker.held:
                 worker.ended.clear()
-                await self._until_done(worker.flush)
+                await self._retrying.until_done(worker.flush)
                 if worker.held:
                     await worker.ended.wait()
-            await self._until_done(worker.logs.flush)
+            await self._retrying.until_done(worker.logs.flush)
             if not worker.lease.closed:
                 now = self._clock.now()
                 await worker.in_store(self._store.workers.leave_quietly, worker_id, now)
@@ -100,25 +97,7 @@ class SingleRun:
     async def _write_logs(self) -> None:
         while True:
             await self._worker.logs.wait()
-            await self._until_done(self._worker.logs.flush)
-
-    async def _until_done(self, duty: Callable[[], Awaitable[T]]) -> T:
-        """Retry a duty with growing pauses while the store is unavailable."""
-        wait, unavailable = FIRST_RETRY, False
-        while True:
-            try:
-                done = await duty()
-            except DatabaseReplaced:
-                raise
-            except StoreError as error:
-                unavailable = True
-                self._telemetry.store_away(error)
-            else:
-                if unavailable:
-                    self._telemetry.store_back()
-                return done
-            await asyncio.sleep(wait)
-            wait = min(2 * wait, LAST_RETRY)
+            await self._retrying.until_done(self._worker.logs.flush)
 
 
 def _nothing() -> None:
