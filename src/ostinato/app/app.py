@@ -264,10 +264,7 @@ class Ostinato:
 
     def handle(self, job_id: UUID) -> Handle:
         """Return a handle for a job that was enqueued elsewhere."""
-        return Handle(job_id, self._get_service)
-
-    def _get_service(self) -> Service:
-        return self.scheduler
+        return Handle(job_id, lambda: self.scheduler)
 
     def apply_declarations(self, *, prune: bool = False) -> Applied:
         """Create or update in the database the jobs and workflows that this app declares."""

@@ -121,8 +121,10 @@ def count_between(pattern: Pattern, tz: ZoneInfo, after: datetime, until: dateti
         end = after + min(CALM, until - after)
         if not _is_even(after, end, tz):
             end = after + min(HOUR, until - after)
-        count = _count_by_rule if _is_even(after, end, tz) else _count_each
-        total += count(pattern, tz, after, end)
+        if _is_even(after, end, tz):
+            total += pattern.count(wall_at(after, tz), wall_at(end, tz))
+        else:
+            total += _count_each(pattern, tz, after, end)
         after = end
     return total
 
@@ -148,10 +150,6 @@ def _passes_of(pattern: Pattern) -> tuple[int, ...]:
 def _is_even(after: datetime, until: datetime, tz: ZoneInfo) -> bool:
     """Return True if the wall clock does not jump in `(after, until]`."""
     return offset_at(after, tz) == offset_at(until, tz) and not after.astimezone(tz).fold
-
-
-def _count_by_rule(pattern: Pattern, tz: ZoneInfo, after: datetime, until: datetime) -> int:
-    return pattern.count(wall_at(after, tz), wall_at(until, tz))
 
 
 def _count_each(pattern: Pattern, tz: ZoneInfo, after: datetime, until: datetime) -> int:

@@ -110,10 +110,6 @@ class JobEdit(JobBody):
         return {*cls.model_fields, *cls.read_only}
 
 
-def _no_run_args(_task: str) -> Sequence[str]:
-    return ()
-
-
 @dataclass(frozen=True, slots=True)
 class BodyContext:
     """The context of a request body: its time and time zone."""
@@ -121,7 +117,7 @@ class BodyContext:
     now: datetime
     timezone: str
     app: str
-    run_args: Callable[[str], Sequence[str]] = _no_run_args  # what a task opens to operators by default
+    run_args: Callable[[str], Sequence[str]] = lambda _: ()  # what a task opens to operators by default
 
 
 def new_definition(body: JobBody, here: BodyContext) -> Definition:
@@ -275,7 +271,7 @@ def _without_interval(new: Mapping[str, Any], kept: Cron | None) -> Mapping[str,
     return rest if kept is None else {"schedule_time": kept.expression, **rest}
 
 
-# -- what cannot be
+# -- refusals
 
 
 def _refuse_read_only(body: JobEdit, current: Mapping[str, Any]) -> None:
