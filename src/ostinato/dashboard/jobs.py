@@ -191,7 +191,7 @@ def _back(visit: PageRequest) -> str:
     return page_request.address(visit, cursor=None).replace("/jobs/bulk/sure", "/jobs").replace("/jobs/bulk", "/jobs")
 
 
-# -- One job: when it runs, how it behaves, what has become of it, and what may be asked of it now
+# -- One job: schedule, policies, state, and the commands that its state allows
 
 RUNS_OF_A_PAGE: Final = 25
 EVENTS: Final = 15
@@ -276,7 +276,7 @@ def _in_words(value: Any, policies: Policies) -> str:
             return str(value)
 
 
-# -- what may be asked of it
+# -- commands and questions
 
 
 def _doing(name: str) -> Callable[[PageRequest], Response]:

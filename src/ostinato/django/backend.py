@@ -37,11 +37,11 @@ BEGUN: Final = ("running", "completed", "failed", "cancelled")
 
 # -- The app of each database in TASKS, and the Django tasks that it knows
 
-_apps: Final = dict[str, "DjangoApp"]()
+_apps: Final = dict[str, "_DjangoApp"]()
 _lock: Final = RLock()
 
 
-class DjangoApp:
+class _DjangoApp:
     """The app of one database of Django. It follows the database when tests replace it."""
 
     def __init__(self, alias: str, options: Mapping[str, Any]) -> None:
@@ -94,11 +94,11 @@ class DjangoApp:
                 app.close()
 
 
-def app_of(alias: str, options: Mapping[str, Any]) -> DjangoApp:
+def app_of(alias: str, options: Mapping[str, Any]) -> _DjangoApp:
     """Return the app of a database, made on first use: threads and backends share it."""
     with _lock:
         if alias not in _apps:
-            _apps[alias] = DjangoApp(alias, options)
+            _apps[alias] = _DjangoApp(alias, options)
         return _apps[alias]
 
 
@@ -123,7 +123,7 @@ class Backend(framework.BaseTaskBackend):  # type: ignore[misc]
         self.database: str = self.options.get(DATABASE, "default")
 
     @property
-    def app(self) -> DjangoApp:
+    def app(self) -> _DjangoApp:
         """The app of the backend's database."""
         return app_of(self.database, self.options)
 

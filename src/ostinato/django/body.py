@@ -51,7 +51,7 @@ class Body:
 
     def __call__(self, context: Context, /, **named: Any) -> Any:
         with renewed():
-            run = DjangoRun(self, context, named)
+            run = _DjangoRun(self, context, named)
             framework.signals.task_started.send_robust(sender=run.sender, task_result=run.result)
             try:
                 value = run.returned(self.func(*run.args, **run.kwargs))
@@ -63,12 +63,12 @@ class Body:
             return value
 
 
-class AsyncBody(Body):
+class _AsyncBody(Body):
     """The body of an `async def` task."""
 
     async def __call__(self, context: Context, /, **named: Any) -> Any:
         async with renewed_async():
-            run = DjangoRun(self, context, named)
+            run = _DjangoRun(self, context, named)
             await framework.signals.task_started.asend_robust(sender=run.sender, task_result=run.result)
             try:
                 value = run.returned(await self.func(*run.args, **run.kwargs))
@@ -80,7 +80,7 @@ class AsyncBody(Body):
             return value
 
 
-class DjangoRun:
+class _DjangoRun:
     """One run as Django sees it: the arguments as they were given, and the TaskResult so far."""
 
     def __init__(self, body: Body, context: Context, named: dict[str, Any]) -> None:
@@ -105,4 +105,4 @@ class DjangoRun:
 
 def body_of(task: Any) -> Callable[..., Any]:
     """Return the body of a Django task."""
-    return AsyncBody(task) if inspect.iscoroutinefunction(task.func) else Body(task)
+    return _AsyncBody(task) if inspect.iscoroutinefunction(task.func) else Body(task)

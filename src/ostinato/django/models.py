@@ -5,7 +5,7 @@ from typing import Any
 from django.db import models
 
 
-class NoRows(models.Manager):  # type: ignore[misc]
+class _NoRows(models.Manager):  # type: ignore[misc]
     """The manager of a model without a table: Django finds no rows, in `dumpdata` for example."""
 
     def get_queryset(self) -> Any:
@@ -15,7 +15,7 @@ class NoRows(models.Manager):  # type: ignore[misc]
 class ScheduledJob(models.Model):  # type: ignore[misc]
     """The jobs of Ostinato, for permissions: `ostinato.view_scheduledjob` and `ostinato.change_scheduledjob`."""
 
-    objects = NoRows()
+    objects = _NoRows()
 
     class Meta:
         managed = False

@@ -153,7 +153,7 @@ JOB: Final = text(200)
 
 
 @dataclass(frozen=True, kw_only=True)
-class PageQuery:
+class _PageQuery:
     """A page of a list."""
 
     limit: int = arg(whole(1, PAGE_LIMIT), "Maximum number of entries.", 50)
@@ -182,7 +182,7 @@ class Chosen:
 
 
 @dataclass(frozen=True, kw_only=True)
-class JobQuery(Chosen, PageQuery):
+class JobQuery(Chosen, _PageQuery):
     """A page of jobs."""
 
     sort: str = arg(
@@ -193,7 +193,7 @@ class JobQuery(Chosen, PageQuery):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExecutionQuery(PageQuery):
+class ExecutionQuery(_PageQuery):
     """A page of executions."""
 
     status: tuple[str, ...] = arg(words(*STATES), ", ".join(STATES), ())
@@ -269,7 +269,7 @@ class EventQuery:
     limit: int = arg(whole(1, PAGE_LIMIT), "Maximum number of events without a cursor.", 50)
 
 
-def refuse_both(page: PageQuery) -> None:
+def refuse_both(page: _PageQuery) -> None:
     """Refuse a cursor together with an offset, because both set the start of the page."""
     if page.cursor is not None and page.offset:
         raise Invalid("cursor and offset say different things: use one of them.")

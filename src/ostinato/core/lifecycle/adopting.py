@@ -150,7 +150,7 @@ def _retries(state: FormerState) -> bool:
     return state.failures > 0 and state.next_at is not None
 
 
-# -- the past
+# -- former runs
 
 
 def _executions(job_id: UUID, definition: Definition, state: FormerState, chance: Chance) -> list[Execution]:
@@ -240,7 +240,7 @@ def _uncounted(facts: Facts, runs: Sequence[Execution], now: datetime) -> Mappin
     return {**known, "until": (now - EPOCH) // MICROSECOND, "number": facts.last_number}
 
 
-# -- the present
+# -- live rows and state
 
 
 def _end(facts: Facts, state: FormerState, now: datetime) -> None:

@@ -108,7 +108,7 @@ def _step_ended(draft: Draft, step: Live, outcome: Outcome, plan: RunPlan | None
     return plan.step_ended(draft, run, step, outcome)
 
 
-# -- released
+# -- releases
 
 
 def _hand_back(draft: Draft, live: Live, run_at: datetime) -> None:
@@ -123,7 +123,7 @@ def _hand_back(draft: Draft, live: Live, run_at: datetime) -> None:
         draft.hand_back(live, run_at)
 
 
-# -- succeeded
+# -- successes
 
 
 def _succeeded(draft: Draft, live: Live) -> None:
@@ -143,7 +143,7 @@ def _decides_the_ending(draft: Draft) -> bool:
     return draft.its_time_has_come and not others and not draft.gone
 
 
-# -- failed, lost, cancelled
+# -- failures, losses, cancellations
 
 
 def _failed(draft: Draft, live: Live, ended: Execution, retry_in: timedelta | None, final: bool) -> None:

@@ -161,7 +161,7 @@ def change(visit: PageRequest) -> Response:
     return visit.redirect(f"/jobs/{view.id}", message, visit.service.jobs.secrets(saved), [saved.task])
 
 
-# -- during typing
+# -- parts loaded during typing
 
 
 def preview(visit: PageRequest) -> Response:

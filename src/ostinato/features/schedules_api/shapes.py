@@ -38,7 +38,7 @@ NEVER_NULL: Final = frozenset(
 )  # fmt: skip
 
 
-class WithinBounds:
+class _Bounds:
     """A check of bounds with the error text of the seed: `interval_seconds must be >= 1`."""
 
     def __init__(self, name: str, least: int, most: int) -> None:
@@ -56,10 +56,10 @@ def _within(least: int, most: int) -> WithJsonSchema:
     return WithJsonSchema({"type": "integer", "minimum": least, "maximum": most})
 
 
-Interval = Annotated[Whole, AfterValidator(WithinBounds("interval_seconds", 1, MOST_SECONDS)), _within(1, MOST_SECONDS)]
-Repeats = Annotated[Whole, AfterValidator(WithinBounds("total_repeats", 0, MOST_TIMES)), _within(0, MOST_TIMES)]
-Retries = Annotated[Whole, AfterValidator(WithinBounds("max_retries", 0, MOST_TIMES)), _within(0, MOST_TIMES)]
-Timeout = Annotated[Whole, AfterValidator(WithinBounds("timeout_seconds", 1, MOST_SECONDS)), _within(1, MOST_SECONDS)]
+Interval = Annotated[Whole, AfterValidator(_Bounds("interval_seconds", 1, MOST_SECONDS)), _within(1, MOST_SECONDS)]
+Repeats = Annotated[Whole, AfterValidator(_Bounds("total_repeats", 0, MOST_TIMES)), _within(0, MOST_TIMES)]
+Retries = Annotated[Whole, AfterValidator(_Bounds("max_retries", 0, MOST_TIMES)), _within(0, MOST_TIMES)]
+Timeout = Annotated[Whole, AfterValidator(_Bounds("timeout_seconds", 1, MOST_SECONDS)), _within(1, MOST_SECONDS)]
 WorkflowId = Annotated[Whole, Field(ge=1, le=LARGEST)] | Annotated[Text, Field(min_length=1, max_length=200)]
 
 

@@ -207,7 +207,7 @@ def _span(value: object, place: str) -> timedelta | None:
     return span
 
 
-# -- the whole
+# -- the whole graph
 
 
 def _check_after(step: GraphStep, places: Mapping[str, str]) -> None:

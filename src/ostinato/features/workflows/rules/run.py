@@ -53,7 +53,7 @@ class WorkflowOfRun:
         return _step_ended(draft, run, step, outcome, self.graph)
 
 
-# -- the beginning
+# -- begin of a run
 
 
 def _begin(draft: Draft, run: Live, graph: Graph, state: RunState, origin: Origin) -> Over:
@@ -154,7 +154,7 @@ def _backoff(step: GraphStep) -> Backoff:
     return Backoff() if step.retry_delay is None else Backoff(base=step.retry_delay)
 
 
-# -- the whole
+# -- end of a run
 
 
 def time_out(draft: Draft, run: Live) -> Over:
