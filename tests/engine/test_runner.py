@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from ostinato.clock import ManualClock
+from ostinato.clock import Clock, ManualClock
 from ostinato.core.errors import BudgetSpent
 from ostinato.core.outcome import Completed, Deferred, Failed, Outcome
-from ostinato.engine.runner import run_to_outcome
+from ostinato.engine.runner import Runner
 from ostinato.engine.threads import Threads
 from ostinato.task import Context, Defer, GiveUp, RetryLater, Task
 from tests.build import MINUTE, NOW, a_definition, a_live
@@ -30,6 +30,18 @@ def on_both(function: Callable[[], Any]) -> list[Callable[[], Any]]:
         return function()
 
     return [function, on_loop]
+
+
+async def run_to_outcome(
+    task: Task[..., Any], context: Context, timeout: timedelta | None, threads: Threads, clock: Clock
+) -> Outcome:
+    """Run one task, wait for it, and return its outcome."""
+    finished: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+    runner = Runner(threads, clock, lambda _, outcome: finished.set_result(outcome))
+    running = runner.start(task, context, timeout)
+    outcome = await finished
+    del running  # referenced until here
+    return outcome
 
 
 async def come_to(threads: Threads, function: Callable[..., Any], **args: Any) -> Outcome:

@@ -78,15 +78,3 @@ class Runner:
         while self._arrivals:
             running, outcome = self._arrivals.popleft()
             running.arrived(outcome)
-
-
-async def run_to_outcome(
-    task: Task[..., Any], context: Context, timeout: timedelta | None, threads: Threads, clock: Clock
-) -> Outcome:
-    """Run one task, wait for it, and return its outcome."""
-    finished: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
-    runner = Runner(threads, clock, lambda _, outcome: finished.set_result(outcome))
-    running = runner.start(task, context, timeout)
-    outcome = await finished
-    del running  # referenced until here
-    return outcome
