@@ -1,13 +1,13 @@
 """Imports as rows: the record of each, and the jobs that came with it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 from uuid import UUID
 
 from ostinato.core.lifecycle import Adopted
 from ostinato.core.model import uuid_of
+from ostinato.features.transfer.rules.found import ImportRecord
 from ostinato.store import rows
 from ostinato.store.database import Tx
 from ostinato.store.rows import to_uuid
@@ -15,22 +15,7 @@ from ostinato.store.store import Store
 
 FIRST: Final = uuid_of(0)
 LISTED: Final = 100
-
-
-@dataclass(frozen=True, slots=True)
-class ImportRow:
-    """The record of an import."""
-
-    name: str
-    kind: str
-    source: str
-    jobs: int
-    at: datetime
-    by: str
-    undone_at: datetime | None
-
-
-IMPORT: Final = rows.Shape(ImportRow)
+IMPORT: Final = rows.Shape(ImportRecord)
 
 
 class Imports:
@@ -39,7 +24,7 @@ class Imports:
     def __init__(self, store: Store) -> None:
         self._database, self._store = store.database, store
 
-    def save(self, record: ImportRow, adopted: Sequence[Adopted], refs: Mapping[UUID, str]) -> list[UUID]:
+    def save(self, record: ImportRecord, adopted: Sequence[Adopted], refs: Mapping[UUID, str]) -> list[UUID]:
         """Save jobs with the record of their import; return for each the job that is here now."""
 
         def note(tx: Tx, new: Sequence[Adopted]) -> None:
@@ -53,7 +38,7 @@ class Imports:
 
         return self._store.jobs.adopt(adopted, note)
 
-    def get(self, name: str) -> ImportRow | None:
+    def get(self, name: str) -> ImportRecord | None:
         with self._database.read() as tx:
             row = tx.row("get_import", name=name)
         return None if row is None else IMPORT.of(row)
@@ -75,7 +60,7 @@ class Imports:
         with self._database.write() as tx:
             tx.run("end_import", name=name, now=now)
 
-    def list(self) -> list[ImportRow]:
+    def list(self) -> list[ImportRecord]:
         """List the newest imports."""
         with self._database.read() as tx:
             return [IMPORT.of(row) for row in tx.rows("list_imports", limit=LISTED)]

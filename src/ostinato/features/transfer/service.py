@@ -13,7 +13,8 @@ from ostinato.core.forecast import foreseen
 from ostinato.core.lifecycle import Adopted, FormerState
 from ostinato.core.model import Definition, Job
 from ostinato.core.schedule import Expired, describe
-from ostinato.features.transfer.rows import FIRST, ImportRow, Imports
+from ostinato.features.transfer.rows import FIRST, Imports
+from ostinato.features.transfer.rules.found import ImportRecord
 from ostinato.service import Service
 from ostinato.store.jobs import JobRow
 
@@ -77,7 +78,7 @@ class ImportService:
         adopted = {place: each for place, each in enumerate(made) if isinstance(each, Adopted)}
         there = self._there(list(adopted.values()))
         if not dry_run and adopted:
-            record = ImportRow(name, kind, source, 0, now, by, None)
+            record = ImportRecord(name, kind, source, 0, now, by, None)
             refs = {each.change.job.id: wanted[place].ref for place, each in adopted.items()}
             ids = self._rows.save(record, list(adopted.values()), refs)
             there |= {job_id: row for job_id, row in self._store.jobs.get(ids).items() if job_id not in refs}
@@ -139,7 +140,7 @@ class ImportService:
 
     # -- the record, and undo
 
-    def get(self, name: str) -> ImportRow:
+    def get(self, name: str) -> ImportRecord:
         found = self._rows.get(name)
         if found is None:
             raise NotFound(f"There is no import {name[:100]!r}.")
@@ -164,7 +165,7 @@ class ImportService:
         spared = [job_id for job_id, version in found if version != UNCHANGED]
         return Undone(deleted, spared, found[-1][0] if len(found) == limit else None)
 
-    def list(self) -> list[ImportRow]:
+    def list(self) -> list[ImportRecord]:
         """List the newest imports."""
         return self._rows.list()
 

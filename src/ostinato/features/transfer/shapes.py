@@ -16,7 +16,7 @@ from ostinato.core.outcome import OutcomeKind
 from ostinato.core.payload import encode_result
 from ostinato.endpoints.table import Ask
 from ostinato.features.sources.rules import definition_of, read_source
-from ostinato.features.transfer.rows import ImportRow
+from ostinato.features.transfer.rules.found import ImportRecord
 from ostinato.features.transfer.service import ImportedJob, Undone, WantedJob
 from ostinato.shapes.answers import JsonObject, refused
 from ostinato.shapes.base import Instant, RequestBody, Switch, Text, Whole
@@ -167,7 +167,7 @@ class ImportAnswer(JsonObject):
     undone_at: datetime | None
 
     @classmethod
-    def of(cls, row: ImportRow, here: int) -> Self:
+    def of(cls, row: ImportRecord, here: int) -> Self:
         return cls(
             name=row.name, kind=row.kind, source=row.source, jobs=row.jobs, jobs_here=here, at=row.at, by=row.by,
             undone_at=row.undone_at,

@@ -303,3 +303,16 @@ def _run(run: PastRun) -> dict[str, Any]:
         if value is not None:
             written[name] = json.loads(value)
     return {name: value for name, value in written.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class ImportRecord:
+    """The record of an import."""
+
+    name: str
+    kind: str
+    source: str
+    jobs: int
+    at: datetime
+    by: str
+    undone_at: datetime | None
