@@ -56,7 +56,8 @@ from ostinato.core.times import DAY, SECOND
 T = TypeVar("T")
 
 
-def setting(default: T, env: str, kind: SettingKind[T], help: str) -> T:
+def setting(default: T, kind: SettingKind[T], help: str, env: str = "") -> T:
+    """Declare a setting. Its variable is OSTINATO_ and its name in capitals, unless `env` names another one."""
     return field(default=default, metadata={"env": env, "kind": kind, "help": help})
 
 
@@ -106,224 +107,127 @@ class Settings:
     """The settings of a process. They are always valid: a wrong value raises InvalidSetting."""
 
     database_url: str = setting(
-        "sqlite:///ostinato.db",
-        "OSTINATO_DATABASE_URL",
-        DATABASE_URL,
-        "The database that stores jobs, runs and history.",
+        "sqlite:///ostinato.db", DATABASE_URL, "The database that stores jobs, runs and history."
     )
-    schema: str = setting("ostinato", "OSTINATO_SCHEMA", SCHEMA, "The PostgreSQL schema of Ostinato's tables.")
+    schema: str = setting("ostinato", SCHEMA, "The PostgreSQL schema of Ostinato's tables.")
     data_folder: str = setting(
         "",
-        "OSTINATO_DATA_FOLDER",
         FOLDER,
         "The folder of SQLite files that sources may name. Empty: the folder of our own file, else the working folder.",
     )
-    timezone: str = setting("UTC", "OSTINATO_TIMEZONE", zone_name(), "The default time zone of schedules.")
+    timezone: str = setting("UTC", zone_name(), "The default time zone of schedules.")
     poll_interval: timedelta = setting(
-        5 * SECOND,
-        "OSTINATO_POLL_INTERVAL",
-        duration("10ms", "10m"),
-        "The time between two checks for work if no notification arrives.",
+        5 * SECOND, duration("10ms", "10m"), "The time between two checks for work if no notification arrives."
     )
-    concurrency: int = setting(
-        5, "OSTINATO_CONCURRENCY", number(1, 10_000), "The maximum number of runs of a worker at once."
-    )
-    queues: tuple[str, ...] = setting((), "OSTINATO_QUEUES", names(), "The queues that a worker serves. Empty: all.")
-    features: tuple[str, ...] = setting(
-        (),
-        "OSTINATO_FEATURES",
-        names(),
-        "The features of other installed packages to use. Experimental.",
-    )
+    concurrency: int = setting(5, number(1, 10_000), "The maximum number of runs of a worker at once.")
+    queues: tuple[str, ...] = setting((), names(), "The queues that a worker serves. Empty: all.")
+    features: tuple[str, ...] = setting((), names(), "The features of other installed packages to use. Experimental.")
     engine: EngineKind = setting(
-        EngineKind.LOCAL,
-        "OSTINATO_ENGINE",
-        one_of(EngineKind),
-        "The engine that runs due jobs: Ostinato's workers or RQ's.",
+        EngineKind.LOCAL, one_of(EngineKind), "The engine that runs due jobs: Ostinato's workers or RQ's."
     )
-    redis_url: Secret = setting(Secret(), "OSTINATO_REDIS_URL", REDIS_URL, "The Redis server of RQ's workers.")
+    redis_url: Secret = setting(Secret(), REDIS_URL, "The Redis server of RQ's workers.")
     lease: timedelta = setting(
         30 * SECOND,
-        "OSTINATO_LEASE_SECONDS",
         duration("1s", "30m"),
         "The time after its last renewal when a worker counts as dead and loses its runs.",
+        env="OSTINATO_LEASE_SECONDS",
     )
     renew: timedelta = setting(
         10 * SECOND,
-        "OSTINATO_RENEW_SECONDS",
         duration("10ms", "10m"),
         "How often a worker renews its lease. Less than half of the lease; by default at most a third.",
+        env="OSTINATO_RENEW_SECONDS",
     )
     sweep: timedelta = setting(
         10 * SECOND,
-        "OSTINATO_SWEEP_SECONDS",
         duration("10ms", "10m"),
         "How often to look for lost runs and old history.",
+        env="OSTINATO_SWEEP_SECONDS",
     )
     metrics: timedelta = setting(
         30 * SECOND,
-        "OSTINATO_METRICS_SECONDS",
         duration("10ms", "10m"),
         "How often to query the database for metrics.",
+        env="OSTINATO_METRICS_SECONDS",
     )
     shutdown_grace: timedelta = setting(
-        20 * SECOND,
-        "OSTINATO_SHUTDOWN_GRACE",
-        duration("0s"),
-        "How long runs may continue after their worker is asked to stop.",
+        20 * SECOND, duration("0s"), "How long runs may continue after their worker is asked to stop."
     )
-    isolation: Isolation = setting(
-        Isolation.THREAD,
-        "OSTINATO_ISOLATION",
-        def_isolation(),
-        "Where `def` tasks run by default.",
-    )
+    isolation: Isolation = setting(Isolation.THREAD, def_isolation(), "Where `def` tasks run by default.")
     stop_grace: timedelta = setting(
-        5 * SECOND,
-        "OSTINATO_STOP_GRACE",
-        duration("0s", "10m"),
-        "The time between SIGTERM and SIGKILL when a task's process is stopped.",
+        5 * SECOND, duration("0s", "10m"), "The time between SIGTERM and SIGKILL when a task's process is stopped."
     )
     recycle_runs: int = setting(
-        1000,
-        "OSTINATO_RECYCLE_RUNS",
-        number(1, 1_000_000_000),
-        "The number of runs after which a task process is replaced.",
+        1000, number(1, 1_000_000_000), "The number of runs after which a task process is replaced."
     )
     recycle_memory_mb: int = setting(
-        256,
-        "OSTINATO_RECYCLE_MEMORY_MB",
-        number(0, 100_000_000),
-        "The memory growth in MiB after which a task process is replaced.",
+        256, number(0, 100_000_000), "The memory growth in MiB after which a task process is replaced."
     )
     keep_executions: int = setting(
-        100,
-        "OSTINATO_KEEP_EXECUTIONS",
-        number(1, 10_000),
-        "The number of a job's newest executions that are kept, whatever their age.",
+        100, number(1, 10_000), "The number of a job's newest executions that are kept, whatever their age."
     )
     keep_days: int = setting(
-        30,
-        "OSTINATO_KEEP_DAYS",
-        number(0, 36_500),
-        "The number of days for which a job's newest 10,000 executions are kept.",
+        30, number(0, 36_500), "The number of days for which a job's newest 10,000 executions are kept."
     )
     keep_log_mb: int = setting(
-        10,
-        "OSTINATO_KEEP_LOG_MB",
-        number(0, 1000),
-        "The maximum size in MiB of an execution's stored output. 0: none is stored.",
+        10, number(0, 1000), "The maximum size in MiB of an execution's stored output. 0: none is stored."
     )
     capture_output: bool = setting(
-        True,
-        "OSTINATO_CAPTURE_OUTPUT",
-        switch(),
-        "Whether to store also the output and logs of tasks on the event loop and in threads.",
+        True, switch(), "Whether to store also the output and logs of tasks on the event loop and in threads."
     )
-    run_log: bool = setting(True, "OSTINATO_RUN_LOG", switch(), "Whether to log the start and success of each run.")
-    log_format: LogFormat = setting(
-        LogFormat.TEXT, "OSTINATO_LOG_FORMAT", one_of(LogFormat), "The format of log lines."
-    )
-    log_level: LogLevel = setting(
-        LogLevel.INFO, "OSTINATO_LOG_LEVEL", one_of(LogLevel), "The lowest level that is logged."
-    )
+    run_log: bool = setting(True, switch(), "Whether to log the start and success of each run.")
+    log_format: LogFormat = setting(LogFormat.TEXT, one_of(LogFormat), "The format of log lines.")
+    log_level: LogLevel = setting(LogLevel.INFO, one_of(LogLevel), "The lowest level that is logged.")
     http_process: bool = setting(
         True,
-        "OSTINATO_HTTP_PROCESS",
         switch(),
         "Whether `ostinato serve` answers HTTP in a separate process, so that clients cannot delay jobs.",
     )
     probe: str = setting(
         "",
-        "OSTINATO_PROBE",
         PROBE_ADDRESS,
         "Where `ostinato worker` answers /livez, /readyz and /metrics. Without a host: 127.0.0.1. Empty: nowhere.",
     )
-    otel: bool = setting(
-        False,
-        "OSTINATO_OTEL",
-        switch(),
-        "Whether to trace and measure enqueues and runs with OpenTelemetry.",
-    )
+    otel: bool = setting(False, switch(), "Whether to trace and measure enqueues and runs with OpenTelemetry.")
     trace_url: str = setting(
-        "",
-        "OSTINATO_TRACE_URL",
-        TRACE_URL,
-        "The page of a trace in your tracing system, which the dashboard links; {trace_id} stands in it.",
+        "", TRACE_URL, "The page of a trace in your tracing system, which the dashboard links; {trace_id} stands in it."
     )
     sentry: bool = setting(
-        False,
-        "OSTINATO_SENTRY",
-        switch(),
-        "Whether to report exceptions of runs, and check-ins of recurring jobs, to Sentry.",
+        False, switch(), "Whether to report exceptions of runs, and check-ins of recurring jobs, to Sentry."
     )
-    auth_secret: Secret = setting(
-        Secret(), "OSTINATO_AUTH_SECRET", TOKEN_SECRET, "The secret that signs tokens (HS256)."
-    )
+    auth_secret: Secret = setting(Secret(), TOKEN_SECRET, "The secret that signs tokens (HS256).")
     auth_public_key: Secret = setting(
-        Secret(),
-        "OSTINATO_AUTH_PUBLIC_KEY",
-        PUBLIC_KEY,
-        "The public key that verifies tokens signed elsewhere (RS256, EdDSA).",
+        Secret(), PUBLIC_KEY, "The public key that verifies tokens signed elsewhere (RS256, EdDSA)."
     )
-    auth_audience: str = setting("", "OSTINATO_AUTH_AUDIENCE", NAME, "The audience of accepted tokens (`aud`).")
-    auth_issuer: str = setting("", "OSTINATO_AUTH_ISSUER", NAME, "The issuer of accepted tokens (`iss`).")
-    auth_lifetime: timedelta = setting(
-        30 * DAY,
-        "OSTINATO_AUTH_LIFETIME",
-        duration("1m", "366d"),
-        "The maximum lifetime of a token.",
-    )
+    auth_audience: str = setting("", NAME, "The audience of accepted tokens (`aud`).")
+    auth_issuer: str = setting("", NAME, "The issuer of accepted tokens (`iss`).")
+    auth_lifetime: timedelta = setting(30 * DAY, duration("1m", "366d"), "The maximum lifetime of a token.")
     auth_default_role: DefaultRole = setting(
-        DefaultRole.NONE,
-        "OSTINATO_AUTH_DEFAULT_ROLE",
-        one_of(DefaultRole),
-        "The role of tokens without `role`. none: they are refused.",
+        DefaultRole.NONE, one_of(DefaultRole), "The role of tokens without `role`. none: they are refused."
     )
     auth_required: bool = setting(
-        False,
-        "OSTINATO_AUTH_REQUIRED",
-        switch(),
-        "Whether every request needs a credential, even without a key for tokens: then API keys only.",
+        False, switch(), "Whether every request needs a credential, even without a key for tokens: then API keys only."
     )
     allow_private_addresses: Egress = setting(
         PUBLIC_ONLY,
-        "OSTINATO_ALLOW_PRIVATE_ADDRESSES",
         egress(),
         "The private networks that jobs, hooks and sources may call. on: all of them, and this host.",
     )
     allow_commands: bool = setting(
-        False,
-        "OSTINATO_ALLOW_COMMANDS",
-        switch(),
-        "Whether jobs may run programs (task `command`) with all rights of the worker.",
+        False, switch(), "Whether jobs may run programs (task `command`) with all rights of the worker."
     )
-    allow_shell: bool = setting(
-        False, "OSTINATO_ALLOW_SHELL", switch(), "Whether the task `command` may run shell scripts."
-    )
+    allow_shell: bool = setting(False, switch(), "Whether the task `command` may run shell scripts.")
     command_environment: tuple[str, ...] = setting(
-        USUAL_ENVIRONMENT,
-        "OSTINATO_COMMAND_ENVIRONMENT",
-        names(),
-        "The worker's environment variables that programs also get.",
+        USUAL_ENVIRONMENT, names(), "The worker's environment variables that programs also get."
     )
     python_prefixes: tuple[str, ...] = setting(
-        (),
-        "OSTINATO_PYTHON_PREFIXES",
-        names(),
-        "The modules whose functions jobs may call (task `python`), with their submodules.",
+        (), names(), "The modules whose functions jobs may call (task `python`), with their submodules."
     )
     secrets: tuple[str, ...] = setting(
-        USUAL_SECRETS,
-        "OSTINATO_SECRETS",
-        grants(),
-        "The secrets that jobs, hooks, sources and providers may name.",
+        USUAL_SECRETS, grants(), "The secrets that jobs, hooks, sources and providers may name."
     )
     heartbeat_url: Secret = setting(
-        Secret(),
-        "OSTINATO_HEARTBEAT_URL",
-        WEB_ADDRESS,
-        "The URL that is called every minute while there is no problem.",
+        Secret(), WEB_ADDRESS, "The URL that is called every minute while there is no problem."
     )
 
     # The origin of each value: "default", "argument", an environment variable, or the path of a file.
@@ -408,7 +312,13 @@ class Settings:
 
 
 SETTINGS = tuple(
-    Setting(line.name, line.metadata["env"], line.default, line.metadata["kind"], line.metadata["help"])
+    Setting(
+        line.name,
+        line.metadata["env"] or f"OSTINATO_{line.name.upper()}",
+        line.default,
+        line.metadata["kind"],
+        line.metadata["help"],
+    )
     for line in fields(Settings)
     if line.metadata
 )
