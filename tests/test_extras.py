@@ -202,6 +202,20 @@ def test_a_call_without_its_extra_raises_the_sentence(installed, tmp_path, call,
     assert told.endswith(f'pip install "ostinato[{extra}]".')
 
 
+@pytest.mark.parametrize("command", ["worker", "--help"])
+def test_the_command_of_django_without_its_libraries_is_told_in_a_sentence(installed, tmp_path, command):
+    (tmp_path / "some_settings.py").write_text(
+        'SECRET_KEY = "x"\nINSTALLED_APPS = ["ostinato.django"]\n'
+        'TASKS = {"default": {"BACKEND": "ostinato.django.Backend"}}\n'
+    )
+    program = "import django; from django.core.management import execute_from_command_line as run; django.setup();"
+    program = f"import os; os.environ['DJANGO_SETTINGS_MODULE'] = 'some_settings'; {program}"
+    program += f" run(['manage.py', 'ostinato', '{command}'])"
+    done = installed("django").run("-c", program, cwd=tmp_path)
+    sentence = 'manage.py ostinato needs typer: pip install "ostinato[standard]".\n'
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", sentence)
+
+
 def test_the_flask_package_without_flask_is_told_in_a_sentence(installed, tmp_path):
     """Flask is no extra: an app that attaches to it has it."""
     done = installed("cli").run("-c", "from ostinato.flask import attach", cwd=tmp_path)

@@ -2,16 +2,22 @@
 
 import sys
 
-from ostinato.cli.client import BAD_INPUT
-from ostinato.config.extras import COMMAND_LINE, need
-from ostinato.core.errors import MissingExtra
-
 
 def main() -> None:
-    """Run the program."""
+    """Run the program. Ctrl-C also ends it in silence while it imports."""
     try:
-        for module in COMMAND_LINE:
-            need("standard", module, "The command line")
+        _main()
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def _main() -> None:
+    from ostinato.cli.client import BAD_INPUT
+    from ostinato.config.extras import need_command_line
+    from ostinato.core.errors import MissingExtra
+
+    try:
+        need_command_line("The command line")
     except MissingExtra as error:
         sys.stderr.write(f"{error} A worker needs only app.run().\n")
         sys.exit(BAD_INPUT)

@@ -29,6 +29,12 @@ def need(extra: str, module: str, what: str) -> None:
         raise MissingExtra(extra, f"{what} needs {PACKAGES.get(name, name)}: {install(extra)}.")
 
 
+def need_command_line(what: str) -> None:
+    """Raise MissingExtra unless the commands can be run."""
+    for module in COMMAND_LINE:
+        need("standard", module, what)
+
+
 def need_server(what: str) -> None:
     """Raise MissingExtra unless REST API and dashboard can be served."""
     for module in SERVER:

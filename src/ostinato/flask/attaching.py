@@ -12,7 +12,8 @@ from flask import Flask, current_app
 from flask.cli import ScriptInfo
 
 from ostinato.app import Ostinato
-from ostinato.core.errors import Invalid
+from ostinato.config.extras import need_command_line
+from ostinato.core.errors import Invalid, MissingExtra
 from ostinato.task import Context
 
 EXTENSION: Final = "ostinato"
@@ -81,6 +82,10 @@ def load() -> None:
 @click.pass_obj
 def ostinato(info: ScriptInfo, words: tuple[str, ...]) -> None:
     """Run a command of Ostinato. All words after `ostinato` are its own."""
+    try:
+        need_command_line("flask ostinato")
+    except MissingExtra as error:
+        raise click.UsageError(str(error)) from None
     from ostinato.program import run
 
     _choose(info)

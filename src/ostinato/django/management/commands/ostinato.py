@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from ostinato.config.extras import need_command_line
 from ostinato.core.errors import OstinatoError
 
 APP: Final = "ostinato.django:app"
@@ -35,13 +36,15 @@ class Command(BaseCommand):  # type: ignore[misc]
 
 def _run(words: list[str]) -> int:
     from ostinato.cli.client import exit_code
-    from ostinato.program import run
 
     try:
+        need_command_line("manage.py ostinato")
         _choose()
     except OstinatoError as error:
         sys.stderr.write(f"{error}\n")
         return exit_code(error)
+    from ostinato.program import run
+
     return run(words)
 
 
