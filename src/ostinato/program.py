@@ -325,7 +325,7 @@ def run(arguments: list[str]) -> int:
     except typer.Abort:
         return INTERRUPTED
     except typer.TyperException as error:  # a wrong flag or argument
-        return _refuse(error.format_message(), BAD_INPUT)
+        return _refuse(error.format_message() + _without_app(error), BAD_INPUT)
     except BrokenPipeError:  # `ostinato preview … | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
@@ -335,6 +335,13 @@ def run(arguments: list[str]) -> int:
         return _refuse(f"A text cannot be read or shown as UTF-8 ({error}): check input and settings.", BAD_INPUT)
     except OSError as error:
         return _refuse(_of_system(error), BAD_INPUT if error.errno in OF_INPUT else FOUND_SOMETHING)
+
+
+def _without_app(error: typer.TyperException) -> str:
+    """Return the advice for `--app` at a command that takes a database."""
+    if getattr(error, "option_name", None) != "--app":
+        return ""
+    return ". Only serve and worker import an app. Other commands need its database: see --database."
 
 
 def _require_text(arguments: list[str]) -> None:

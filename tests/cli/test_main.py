@@ -34,6 +34,29 @@ def test_version(ostinato):
     assert (answer.code, answer.out) == (0, "ostinato 0.1.0\n")
 
 
+def test_an_app_for_a_command_that_takes_a_database_is_told(ostinato):
+    answer = ostinato("job", "list", "--app", "shop:app")
+    assert (answer.code, answer.out) == (2, "")
+    assert "No such option: --app" in answer.err
+    assert "Only serve and worker import an app." in answer.err
+
+
+def test_ctrl_c_while_the_program_imports_is_silent(tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sys\n"
+        "class Interrupted:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'ostinato.program':\n"
+        "            raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupted())\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "ostinato", "--help"],
+        env=os.environ | {"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
 def test_an_unknown_command(ostinato):
     answer = ostinato("sevre")
     assert (answer.code, answer.out) == (2, "")

@@ -204,7 +204,7 @@ def banner(
         yield f"  http      {_url(bound)}  (docs at /docs)"
         yield f"  processes {_process(app.settings, listening)}"
         yield f"  auth      {_auth(app.settings, bound)}"
-    yield f"  jobs      {_summary(applied)}"
+    yield f"  jobs      {_summary(applied)}" + ("" if app.name else " (your app: --app module:app)")
     views = list(_declared_jobs(app))
     keys = [str(view.key) for view in views]
     schedules = [view.when for view in views]
