@@ -300,6 +300,10 @@ NOT_RUN = {
                         "It runs after the run before it (number 7) has ended."),
     "a full queue": ({"job": DUE_NOW, "queue_bound": 3}, [Because.QUEUE_FULL],
                      "The queue 'default' is full: its limit for the schedule is 3."),
+    "nobody there, due just now": ({"job": DUE_NOW, "now": DUE + SECOND, "present": GONE[:1]},
+                                   [Because.NOBODY_RUNNING], "nothing was running since 2026-11-16 12:55:00 UTC."),
+    "the worker left after the due time": ({"job": DUE_NOW, "present": (replace(ALWAYS, until=DUE + SECOND),)},
+                                           [Because.NOBODY_RUNNING], "nothing was running since 2026-11-16 13:00:01"),
     "any moment now": ({"job": DUE_NOW, "now": DUE + SECOND}, [], "about to be queued"),
 }  # fmt: skip
 

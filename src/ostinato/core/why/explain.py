@@ -339,10 +339,11 @@ def _not_run(evidence: Evidence, due: datetime) -> Iterator[Reason]:
             (f"The retries of this period are used up; the job continues at {clock(facts.reset_at)}."),
         )
         return
-    if evidence.now - due <= LATE:
+    gap = absence(evidence.present, evidence.now, evidence.now)
+    if gap is None and evidence.now - due <= LATE:
         yield None, f"It has been due since {clock(due)} and is about to be queued."
         return
-    gap = absence(evidence.present, due, evidence.now)
+    gap = gap or absence(evidence.present, due, evidence.now)
     if gap is not None:
         yield (
             Cause(Because.NOBODY_RUNNING, *gap),
