@@ -125,6 +125,8 @@ def import_jobs(
                 note(f"Line {number}: {error}")
             advance(count, len(lines))
     api.tell(counts, _summary)
+    if counts["refused"] == len(lines) > 0:
+        note("No line is a job of `ostinato export`. For a crontab: ostinato import crontab FILE.")
     if counts["refused"]:
         raise typer.Exit(BAD_INPUT)
 

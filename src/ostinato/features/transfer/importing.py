@@ -243,7 +243,7 @@ def _preview(reading: Reading, lines: Sequence[_Line], notes: Sequence[str], wis
         Column("What", lambda row: row["title"], cut=True),
     )
     more = [f"… and {len(lines) - SHOWN:,} more; --json shows all."] if len(lines) > SHOWN else []
-    told = [sentence for line in lines[:SHOWN] for sentence in _sentences(line, wish)]
+    told = [*_refusals(lines[:SHOWN]), *(each for line in lines[:SHOWN] for each in _sentences(line, wish))]
     refused = [f"{each.ref} is skipped: {each.why.rstrip('.')}. ({each.text})" for each in reading.refused]
     return Several(
         [Listing(columns, rows, "There are no jobs to import."), Sentences([*more, *told, *notes, *refused])]
@@ -259,10 +259,18 @@ def _becomes(line: _Line) -> str:
     return described + (f" ({over})" if over else "") + (" (exists)" if line.job else "")
 
 
+def _refusals(lines: Sequence[_Line]) -> Iterator[str]:
+    """Say each reason once, with all that it refuses."""
+    refs = dict[str, list[str]]()
+    for line in lines:
+        if line.refused:
+            refs.setdefault(line.refused, []).append(line.found.ref)
+    for reason, refused in refs.items():
+        yield f"{', '.join(refused)} {'is' if len(refused) == 1 else 'are'} refused: {reason}"
+
+
 def _sentences(line: _Line, wish: Wish) -> Iterator[str]:
     ref = line.found.ref
-    if line.refused:
-        yield f"{ref} is refused: {line.refused}"
     yield from (f"{ref}: {each}" for each in line.found.notes)
     yield from (f"{ref} changes: {each}" for each in line.found.changes)
     if line.differences:
