@@ -100,7 +100,13 @@ def require_current(db: Database, folder: Path | None = None) -> None:
             f"The schema of {db.name} is {written(there)}, this program needs {written(latest)}: "
             "run `ostinato db upgrade`."
         )
-    upgrade(db, folder)
+    try:
+        upgrade(db, folder)
+    except StoreUnavailable as error:
+        raise StoreUnavailable(
+            f"{error} Its tables must be {'upgraded' if there else 'created'} first, but another transaction writes. "
+            "If it is your own: open the database at start, with `app.open()`, in the lifespan for example."
+        ) from error
 
 
 def is_current(there: Mapping[str, int], latest: Mapping[str, int]) -> bool:

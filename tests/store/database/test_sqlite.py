@@ -163,6 +163,17 @@ def test_a_stranger_who_holds_the_write_lock_is_waited_for_until_the_deadline(em
     assert xs(lite) == [2]
 
 
+def test_tables_that_a_transaction_of_the_caller_keeps_from_being_created_are_told(empty_sqlite_url):
+    lite = opened(empty_sqlite_url, deadline=0.1)
+    caller = sqlite3.connect(lite.name, isolation_level=None)
+    caller.execute("PRAGMA journal_mode = WAL")
+    caller.execute("BEGIN IMMEDIATE")
+    with pytest.raises(StoreUnavailable, match=r"locked.* must be created first.*`app.open\(\)`, in the lifespan"):
+        migrate.require_current(lite)
+    caller.close()
+    migrate.require_current(lite)
+
+
 @pytest.mark.parametrize("content", [b"hello", b"not a database at all, but long enough to look like one"])
 def test_a_file_that_is_no_database_is_refused_untouched(tmp_path, content):
     (tmp_path / "a.db").write_bytes(content)
