@@ -105,6 +105,11 @@ def test_a_task_is_named_after_its_function_unless_named():
     assert Task(refresh).__doc__ == refresh.__doc__
 
 
+def test_a_schedule_without_the_name_of_its_option_is_told():
+    with pytest.raises(Invalid, match="write cron='@daily'"):
+        Task("@daily")
+
+
 @pytest.mark.parametrize("name", ["", " x", "a\nb", "a\0", "x" * 201])
 def test_a_name_that_cannot_be_shown_or_stored_is_refused(name):
     with pytest.raises(Invalid, match="cannot be the name of a task"):

@@ -63,8 +63,19 @@ def code_of(file: Path) -> str:
 
 
 def test_the_page_shows_the_example():
-    (page, *_) = blocks(FRAMEWORKS / "fastapi.md", "py")
+    (_, page, *_) = blocks(FRAMEWORKS / "fastapi.md", "py")
     assert page.removeprefix("# shop.py\n").strip() == code_of(EXAMPLES / "fastapi_shop" / "shop.py")
+
+
+def test_the_first_program_of_the_page_has_a_scheduled_job(tmp_path):
+    (tmp_path / "main.py").write_text(blocks(FRAMEWORKS / "fastapi.md", "py")[0])
+    program = "from fastapi.testclient import TestClient\nfrom main import app, jobs\n"
+    program += "with TestClient(app):\n    print(jobs.jobs.get('report').status)\n"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path, env=clean(), capture_output=True, text=True, timeout=PATIENCE,
+    )  # fmt: skip
+    assert done.stdout == "scheduled\n", done.stderr
 
 
 @pytest.mark.parametrize("flags", [(), ("--workers", "2")], ids=["one", "two"])

@@ -159,7 +159,9 @@ class Task(Generic[P, R]):
         return self.function(**arguments)
 
 
-def _checked(name: str, function: Callable[..., Any]) -> str:
+def _checked(name: str, function: object) -> str:
+    if isinstance(function, str):  # @app.task("0 9 * * *")
+        raise Invalid(f"Options of a task have names: write cron={function!r}, every=… or name=….")
     if name.isprintable() and name == name.strip() and name != "<lambda>" and 0 < len(name) <= LONGEST_NAME:
         return name
     raise Invalid(
