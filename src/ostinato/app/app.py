@@ -102,7 +102,10 @@ class Ostinato:
     def configure(self, **settings: Any) -> None:
         """Change settings before the first use; they win over those of the constructor. None changes nothing."""
         if self._parts is not None:
-            raise Invalid("The database is already open. Call configure before the first use of the app.")
+            raise Invalid(
+                "The database is already open. Call configure before the first use of the app. If your module uses it "
+                'while it is imported, put these lines below `if __name__ == "__main__":`.'
+            )
         if settings.get("timezone") is not None and self._declared:
             raise Invalid(
                 "Jobs are already declared in the time zone of this app. Call configure before you declare them."
