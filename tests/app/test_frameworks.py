@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import urllib.error
@@ -14,6 +15,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -35,6 +37,15 @@ def asked(address: str, body: object = None) -> object:
         return json.load(answer)
 
 
+def listens(address: str) -> bool:
+    where = urlsplit(address)
+    try:
+        socket.create_connection((where.hostname, where.port), PATIENCE).close()
+    except ConnectionRefusedError:
+        return False
+    return True
+
+
 @contextmanager
 def uvicorn(folder: Path, *flags: str) -> Iterator[Callable[..., object]]:
     """uvicorn as the page starts it, but on a free port; a way to ask it."""
@@ -48,6 +59,7 @@ def uvicorn(folder: Path, *flags: str) -> Iterator[Callable[..., object]]:
             line = process.stderr.readline()
             assert line, said
             said += line
+        eventually(lambda: listens(found[1]))  # with several workers, one may have begun before the port is open
         yield lambda path, body=None: asked(found[1] + path, body)
         process.send_signal(signal.SIGTERM)
         said += process.communicate(timeout=PATIENCE)[1]

@@ -1,10 +1,11 @@
 """Steering over HTTP, and what came of it: control, executions, figures, queues, workers."""
 
 import asyncio
+from functools import partial
 
 import pytest
 
-from ostinato.endpoints import jobs, operating
+from ostinato.endpoints.table import Ask
 from ostinato.feature import our_features
 from ostinato.service.paging import allowance
 from tests.rest.conftest import during
@@ -128,8 +129,8 @@ def test_bulk_by_a_filter(api):
 
 
 def test_bulk_does_so_many_at_once_and_tells_how_many_remain(api, monkeypatch):
-    monkeypatch.setattr("ostinato.rest.control.MOST_JOBS", 2)
-    monkeypatch.setattr("ostinato.rest.control.PAGE_LIMIT", 1)
+    monkeypatch.setattr("ostinato.endpoints.changes.MOST_JOBS", 2)
+    monkeypatch.setattr("ostinato.endpoints.changes.PAGE_LIMIT", 1)
     for _ in range(3):
         api.make(task="fine", interval_minutes=5)
     scheduled = {"action": "pause", "filter": {"status": "scheduled"}}
@@ -334,8 +335,7 @@ def test_a_search_for_due_times_that_takes_too_long_answers_with_what_it_found(a
     job = api.make(task="fine", schedule=rare)
     assert api.post("/preview", {"schedule": rare, "n": 3})["complete"]
     assert api.get(f"/jobs/{job['id']}/next?n=3")["complete"]
-    for module in (operating, jobs):
-        monkeypatch.setattr(module, "allowance", lambda: allowance(0))
+    monkeypatch.setattr("ostinato.rest.endpoints.Ask", partial(Ask, allowed=lambda: allowance(0)))
     foreseen = api.post("/preview", {"schedule": rare, "n": 1000})
     assert (len(foreseen["times"]), foreseen["complete"]) == (1, False)
     foreseen = api.get(f"/jobs/{job['id']}/next?n=1000")

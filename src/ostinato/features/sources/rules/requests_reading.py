@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from ostinato.core.auth import check_header_name
 from ostinato.core.errors import Invalid
+from ostinato.core.payload import as_whole
 from ostinato.features.sources.rules.definition import Paging, PagingKind, StopAfter
 from ostinato.features.sources.rules.paths import check_path
 from ostinato.features.sources.rules.requests import (
@@ -90,12 +91,13 @@ def _action(words: ObjectReader) -> ResponseAction:
 
 
 def _statuses(words: ObjectReader) -> list[int]:
-    written = words.any("status")
-    given = written if isinstance(written, list | tuple) else [] if written is None else [written]
-    for each in given:
-        if type(each) is not int or not 100 <= each <= 599:
+    written, found = words.any("status"), list[int]()
+    for each in written if isinstance(written, list | tuple) else [] if written is None else [written]:
+        status = as_whole(each)  # JSON may write 404 as 404.0
+        if type(status) is not int or not 100 <= status <= 599:
             raise Invalid(f"{words.path('status')} must be a status such as 404, or a list of them.")
-    return list(given)
+        found.append(status)
+    return found
 
 
 # -- pages
