@@ -11,6 +11,7 @@ from fastapi import Depends, FastAPI
 from pydantic import BaseModel
 from sqlalchemy import create_engine, event, select
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
+from sqlalchemy.schema import CreateTable
 
 from ostinato import Ostinato
 
@@ -51,7 +52,8 @@ def clean_up() -> None: ...
 
 @asynccontextmanager
 async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-    Base.metadata.create_all(engine)
+    with engine.begin() as connection:  # several workers may start at once
+        connection.execute(CreateTable(Order.__table__, if_not_exists=True))
     async with jobs.running():  # a worker in this process; it finishes its runs at shutdown
         yield
 

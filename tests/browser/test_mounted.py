@@ -125,7 +125,8 @@ def test_the_server_stops_in_order_although_a_page_is_open(tmp_path, open_page, 
         page = open_page(f"{shop.address}/ops/")
         expect(page.locator("[data-live-sign]")).to_be_visible()
         shop.stop()
-    troubles.clear()  # the page tries to connect again
+        page.close()  # it tries to connect again
+    troubles.clear()
 
 
 def test_a_log_in_leads_back_to_the_page_and_ends_there(tmp_path, open_page, troubles):

@@ -65,7 +65,7 @@ def test_the_crontab_guide_ends_with_a_worker_that_runs_the_lines(tmp_path, monk
     (tmp_path / "crontab").write_text("0 0 1 1 * echo hello > out\n")
     assert (show[:3], write[3:5]) == (["crontab", "-l", "|"], ["ostinato", "import"])
     assert run(["import", "crontab", "crontab", *write[7:], "--json"]) == 0
-    (line,) = json.loads(capsys.readouterr().out)["lines"]
+    (line,) = json.loads(capsys.readouterr().out)["jobs"]
     assert run(["job", "run", line["job"]]) == 0
     with command(tmp_path, *work[1:], **dict(setting.split("=") for setting in allow[1:])) as worker:
         worker.wait_for("Job completed successfully")
