@@ -187,3 +187,8 @@ def test_the_next_url_may_lie_on_a_host_that_is_named(app, api):  # noqa: F811
 def test_what_is_wrong_is_refused_with_the_name_of_the_field(changes, said):
     with pytest.raises(Invalid, match=said):
         read_source(a_source(**changes))
+
+
+def test_a_status_may_be_written_as_json_writes_numbers():
+    action = {"status": [404.0, 410], "action": "ignore"}
+    assert [each.statuses for each in read_source(a_source(responseActions=[action])).actions] == [{404, 410}]
